@@ -1,0 +1,449 @@
+"""The time budget of one call, and how it is ended early.
+
+One :class:`Deadline` is made for each call and passed down to whatever blocks. Budget, cancel
+token and closing of the client all end a call in the same way: :meth:`Deadline.abort` marks it
+as ended, cuts the socket it uses and wakes its thread if that waits for something else.
+
+Signal handlers and finalizers reach this code. So every lock is an ``RLock``, entered directly
+(``Condition.__enter__`` is Python code, which a ``KeyboardInterrupt`` can leave half done), and
+what a handler sees is consistent at every line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+__all__ = ["Abortable", "CancelToken", "Deadline", "Timer", "forget", "seconds", "watch"]
+
+# The longest single wait: a wait without end would keep Ctrl-C from getting through.
+_LONGEST_WAIT = 60.0
+
+
+def seconds(name: str, value: Any) -> float:
+    """Return a duration as a float, or say what is wrong with it.
+
+    Args:
+        name: How the caller knows the value, for the message.
+        value: A positive number of seconds; ``math.inf`` for no bound.
+
+    Returns:
+        The duration in seconds.
+
+    Raises:
+        TypeError: The value is no number (``True`` is none either).
+        ValueError: The value is zero, negative or NaN.
+
+    >>> seconds("timeout", 2)
+    2.0
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(
+            f"{name} is {value!r}, must be a positive number of seconds (math.inf for no bound)"
+        )
+    if not value > 0:
+        raise ValueError(
+            f"{name} is {value!r}, must be a positive number of seconds (math.inf for no bound)"
+        )
+    return float(value)
+
+
+class Abortable(Protocol):
+    """What a call blocks on, as far as ending it is concerned."""
+
+    def cut(self) -> None:
+        """End the blocked operation at once; any thread, any number of times."""
+
+    def take_back(self) -> None:
+        """Free what the call used; called when it ends while it still has this."""
+
+
+class CancelToken:
+    """End one or many calls from another thread or from a signal handler.
+
+    Give the token to calls as ``cancel=token``; ``token.cancel()`` ends those that run, at once,
+    and lets no later one begin. Ending a call does not end the *task* at the peer: leaving an
+    SSE or gRPC stream makes a ProtoLink peer cancel the task, leaving a WebSocket or A2A stream
+    or a unary call does not. ``AgentClient.cancel_task`` ends a task.
+
+    >>> token = CancelToken()
+    >>> token.cancel("no longer needed")
+    >>> token.cancelled, token.reason
+    (True, 'no longer needed')
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_callbacks",
+        "_cancelled",
+        "_changed",
+        "_lock",
+        "_number",
+        "_reason",
+    )
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._callbacks: dict[int, Callable[[], object]] = {}
+        self._number = itertools.count()
+        self._cancelled = False
+        self._reason: str | None = None
+
+    @property
+    def cancelled(self) -> bool:
+        """True once :meth:`cancel` was called."""
+        return self._cancelled
+
+    @property
+    def reason(self) -> str | None:
+        """What was given to the first :meth:`cancel`."""
+        return self._reason
+
+    def cancel(self, reason: str | None = None) -> None:
+        """End every call that has this token; later calls send nothing.
+
+        Args:
+            reason: Kept in :attr:`reason` and in the errors of the calls. The first one counts.
+
+        Raises:
+            Exception: The first error of a callback, after all callbacks have run.
+        """
+        with self._lock:
+            if self._cancelled:
+                return
+            self._reason, self._cancelled = reason, True
+            self._changed.notify_all()
+        failures: list[Exception] = []
+        while True:
+            try:
+                _, callback = self._callbacks.popitem()
+            except KeyError:
+                break
+            try:
+                callback()
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the token is cancelled.
+
+        Args:
+            timeout: Seconds to wait at most; None or ``math.inf`` for no bound.
+
+        Returns:
+            True if the token is cancelled, False if the time is over.
+        """
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        with self._lock:
+            while not self._cancelled:
+                left = until - time.monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(min(left, _LONGEST_WAIT))
+        return self._cancelled
+
+    def on_cancel(self, callback: Callable[[], object]) -> Callable[[], object]:
+        """Have a function called when the token is cancelled; at once if it is already.
+
+        Args:
+            callback: Called once, without arguments, in the thread that cancels.
+
+        Returns:
+            A function that takes the registration back; it may be called any number of times.
+        """
+        number = next(self._number)
+        self._callbacks[number] = callback
+        if self._cancelled and self._callbacks.pop(number, None) is not None:
+            callback()
+        return functools.partial(self._callbacks.pop, number, None)
+
+    def __repr__(self) -> str:
+        state = f"cancelled, reason={self._reason!r}" if self._cancelled else "not cancelled"
+        return f"<CancelToken {state}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a CancelToken belongs to one process and cannot be pickled or copied: "
+            "make one where the calls are made"
+        )
+
+
+class Deadline:
+    """The budget of one call, what may end it early, and how it ended.
+
+    Args:
+        timeout: Budget in seconds, counted from now; ``math.inf`` for none.
+        cancel: Token that ends the call.
+
+    Attributes:
+        phase: What the call is doing; the code that blocks says so.
+        ended: None while the call may go on; then ``timeout``, ``connect``, ``attempt``,
+            ``idle``, ``cancelled`` or ``closed``.
+        reason: What the one who ended the call gave as reason.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_at",
+        "_changed",
+        "_handle",
+        "_limits",
+        "_lock",
+        "_token",
+        "_unregister",
+        "due",
+        "ended",
+        "phase",
+        "reason",
+        "started",
+        "timeout",
+    )
+
+    def __init__(self, timeout: float, *, cancel: CancelToken | None = None) -> None:
+        self.started = time.monotonic()
+        self.timeout = timeout
+        self.phase = "slot"
+        self.ended: str | None = None
+        self.reason: str | None = None
+        self.due = self._at = self.started + timeout
+        # Bounds of parts of the call: name -> (seconds, point in time).
+        self._limits: dict[str, tuple[float, float]] = {}
+        self._lock = threading.RLock()
+        self._handle: Abortable | None = None
+        self._changed: threading.Condition | None = None
+        self._token = cancel
+        self._unregister: Callable[[], object] | None = None
+
+    def begin(self) -> None:
+        """Let budget and token end the call from now on, until :meth:`finish`."""
+        token = self._token
+        if token is not None:
+            self._unregister = token.on_cancel(self._cancelled)
+        if self.due != math.inf:
+            watch(self)
+
+    def finish(self) -> None:
+        """Free everything the call holds; any number of times."""
+        forget(self)
+        unregister = self._unregister
+        if unregister is not None:
+            unregister()
+        handle = self._handle
+        if handle is not None:
+            # Under the lock, so that no abort cuts a descriptor that is being closed, and whose
+            # number another thread may get at once. One line, as in lend().
+            with self._lock: handle.take_back()  # fmt: skip  # noqa: E701
+            self._handle = None
+
+    def remaining(self) -> float:
+        """Return the seconds left of the budget, not below 0."""
+        return max(0.0, self._at - time.monotonic())
+
+    def elapsed(self) -> float:
+        """Return the seconds since the call began."""
+        return time.monotonic() - self.started
+
+    def may_go_on(self) -> bool:
+        """Return whether the call may begin something new; notices a spent budget itself."""
+        if self.ended is None and time.monotonic() >= self.due:
+            self.expire()
+        return self.ended is None
+
+    def limit(self, name: str, duration: float) -> None:
+        """Bound a part of the call; :attr:`ended` becomes ``name`` when it takes longer.
+
+        Args:
+            name: ``connect``, ``attempt`` or ``idle``.
+            duration: Seconds from now; ``math.inf`` lifts the bound.
+        """
+        if duration == math.inf:
+            self._limits.pop(name, None)
+        else:
+            self._limits[name] = (duration, time.monotonic() + duration)
+        self._set_due()
+
+    def limit_seconds(self, name: str) -> float:
+        """Return how long a bound inside the call is; the budget's length for any other name."""
+        return self._limits.get(name, (self.timeout, 0.0))[0]
+
+    def _set_due(self) -> None:
+        self.due = min([self._at, *(at for _, at in self._limits.values())])
+        if self.due != math.inf:
+            watch(self)
+
+    def renew(self) -> None:
+        """Let a call go on that only a bound of one attempt had ended."""
+        with self._lock:
+            if self.ended in ("connect", "attempt"):
+                self.ended = None
+        self._limits.clear()
+        self._set_due()
+
+    def expire(self) -> None:
+        """End the call if its budget or a bound inside it is spent (the deadline thread)."""
+        now = time.monotonic()
+        if now >= self._at:
+            self.abort("timeout")
+            return
+        for name, (_, at) in list(self._limits.items()):
+            if now >= at:
+                self.abort(name)
+
+    def abort(self, how: str, reason: str | None = None) -> None:
+        """End the call at once; any thread, any number of times, the first one counts.
+
+        Args:
+            how: What :attr:`ended` becomes.
+            reason: What :attr:`reason` becomes.
+        """
+        with self._lock:
+            if self.ended is None:
+                self.reason, self.ended = reason, how
+                # Not for a later abort: what the call has by then it uses to end itself.
+                if self._handle is not None:
+                    self._handle.cut()
+        self.notify()
+
+    def lend(self, handle: Abortable) -> bool:
+        """Say what the call blocks on from now; False if the call has ended already."""
+        # One line, as in release(): no signal handler comes between the lock's enter and exit.
+        with self._lock: self._handle = handle  # fmt: skip  # noqa: E701
+        return self.ended is None
+
+    def release(self) -> bool:
+        """Say that the call uses nothing more; False if it was ended while it did.
+
+        After this an abort cannot reach what was lent, which may belong to the next call.
+        """
+        with self._lock: self._handle = None  # fmt: skip  # noqa: E701
+        return self.ended is None
+
+    def wait(self, duration: float, until: Callable[[], Any] | None = None) -> bool:
+        """Block until a time is over, a condition holds, or the call is ended.
+
+        Args:
+            duration: Seconds to wait at most.
+            until: Asked after each :meth:`notify`.
+
+        Returns:
+            True if the call may go on, False if it was ended.
+        """
+        if self._changed is None:
+            self._changed = threading.Condition(self._lock)
+        end = time.monotonic() + duration
+        with self._lock:
+            while self.may_go_on() and not (until is not None and until()):
+                left = min(end, self.due) - time.monotonic()
+                if end <= time.monotonic():
+                    break
+                self._changed.wait(min(max(left, 0.0), _LONGEST_WAIT))
+        return self.ended is None
+
+    def notify(self) -> None:
+        """Have a waiting call look at its condition again."""
+        changed = self._changed
+        if changed is not None:
+            with self._lock:
+                changed.notify_all()
+
+    def _cancelled(self) -> None:
+        self.abort("cancelled", self._token.reason if self._token is not None else None)
+
+
+class Timer:
+    """Call a function once, from the deadline thread, after some seconds.
+
+    Args:
+        duration: Seconds from now.
+        action: Must not block.
+    """
+
+    __slots__ = ("__weakref__", "_action", "due")
+
+    def __init__(self, duration: float, action: Callable[[], object]) -> None:
+        self.due = time.monotonic() + duration
+        self._action = action
+
+    def expire(self) -> None:
+        """Run the action (the deadline thread)."""
+        self._action()
+
+
+class _Watchdog:
+    """The deadline thread and what it watches: a dict, so that finished calls leave nothing."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.watched: dict[Deadline | Timer, None] = {}
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        # When the thread looks next. Infinite while it is looking, so that whatever is added
+        # meanwhile makes it look again.
+        self._next = math.inf
+        self._thread: threading.Thread | None = None
+
+    def add(self, entry: Deadline | Timer) -> None:
+        self.watched[entry] = None
+        if entry.due < self._next:
+            with self._lock:
+                if self._thread is None:
+                    thread = threading.Thread(
+                        target=self._run, name="protolink-deadline", daemon=True
+                    )
+                    thread.start()
+                    self._thread = thread
+                self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                self._next = math.inf
+                entries = [*self.watched]
+                now = time.monotonic()
+                due = [entry for entry in entries if entry.due <= now]
+                if not due:
+                    nearest = min((entry.due for entry in entries), default=math.inf)
+                    self._next = nearest
+                    self._changed.wait(min(nearest - now, _LONGEST_WAIT))
+            for entry in due:
+                # Taken out first: an ended call may renew itself at once and be added again.
+                if self.watched.pop(entry, entry) is None:
+                    entry.expire()
+                    if entry.due > time.monotonic():  # its bound was lifted at this moment
+                        self.watched[entry] = None
+
+
+_watchdog = _Watchdog()
+
+
+def _forget_parent() -> None:
+    """Begin anew in a forked child: the thread did not come along, its lock may be held."""
+    global _watchdog
+    _watchdog = _Watchdog()
+
+
+def watch(entry: Deadline | Timer) -> None:
+    """Have the deadline thread call ``entry.expire()`` when ``entry.due`` has come."""
+    # uWSGI forks without running the hook below, so the process id is compared as well.
+    if _watchdog.pid != os.getpid():
+        _forget_parent()
+    _watchdog.add(entry)
+
+
+def forget(entry: Deadline | Timer) -> None:
+    """Take back :func:`watch`; any number of times."""
+    _watchdog.watched.pop(entry, None)
+
+
+with contextlib.suppress(AttributeError):  # Windows has no fork
+    os.register_at_fork(after_in_child=_forget_parent)

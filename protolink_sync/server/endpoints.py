@@ -1,0 +1,227 @@
+"""What an agent serves: the table of its endpoints, and how a request to one is answered.
+
+This is the part that all ways of serving share: from decoded data to the bytes of the answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import logging
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from protolink_sync.models import (
+    EndpointSpec,
+    HistoryCompactionRequest,
+    StateOperationRequest,
+    StateOperationResult,
+    StateStoreReport,
+    Task,
+    TaskCancellationRequest,
+)
+from protolink_sync.server.engine import Engine
+from protolink_sync.server.refusal import RefusedError
+from protolink_sync.wire import json
+
+__all__ = ["Endpoints"]
+
+_log = logging.getLogger("protolink_sync.server")
+
+_TASKS = "/tasks/"
+_CANCEL = "/tasks/cancel"
+# What only reads is answered anew each time: repeating it does no harm, and remembering it would
+# push out the answers that matter.
+_REMEMBERED = {_TASKS, _CANCEL, "/llm/history/compact", "/state/reset", "/state/compact"}
+
+
+class Endpoints:
+    """The endpoints of one agent at one address.
+
+    Args:
+        engine: The agent.
+        url: The address; None where only the card knows it.
+        transport: How it is spoken to there.
+        health: Gives the answer of ``/healthz`` and ``/readyz``.
+
+    Source:
+        wire/protolink.md 2 and 3.
+    """
+
+    def __init__(
+        self, engine: Engine, url: str | None, transport: str, health: Callable[[], Any]
+    ) -> None:
+        self._engine = engine
+        self._url = url
+        self._transport = transport
+        self._largest = engine.config.limits.max_response_bytes
+        specs = [
+            self._post("task", _TASKS, self._task, Task.from_dict),
+            self._post("task_cancel", _CANCEL, self._cancel, TaskCancellationRequest.from_dict),
+            self._post("compact_history", "/llm/history/compact", self._compact_history, _history),
+            self._post("describe_state", "/state/describe", self._describe_state, _state),
+            self._post("reset_state", "/state/reset", self._reset_state, _state),
+            self._post("compact_state", "/state/compact", self._compact_state, _state),
+            EndpointSpec("agent_card", "/.well-known/agent.json", "GET", self._card),
+            EndpointSpec("health", "/healthz", "GET", lambda _data, _who: health()),
+            EndpointSpec("readiness", "/readyz", "GET", lambda _data, _who: health()),
+            EndpointSpec("status", "/status", "GET", self._status, "html"),
+        ]
+        self._table = {(spec.method, spec.path): spec for spec in specs}
+
+    @staticmethod
+    def _post(
+        name: str, path: str, handler: Callable[..., Any], parser: Callable[..., Any]
+    ) -> EndpointSpec:
+        return EndpointSpec(
+            name, path, "POST", handler, request_parser=parser, request_source="body"
+        )
+
+    def find(self, method: str, path: str) -> EndpointSpec:
+        """Return the endpoint of a request.
+
+        Raises:
+            RefusedError: There is none (404), or not for this method (405).
+        """
+        spec = self._table.get((method, path))
+        if spec is not None:
+            return spec
+        if self.methods(path):
+            raise RefusedError(405, f"{path} does not answer {method}", "MethodNotAllowed")
+        raise RefusedError(404, f"there is no endpoint {method} {path}", "NotFound")
+
+    def methods(self, path: str) -> list[str]:
+        """Return the methods that a path answers; none if it is unknown."""
+        return [method for method, known in self._table if known == path]
+
+    def answer(
+        self,
+        spec: EndpointSpec,
+        data: Any,
+        *,
+        principal: Hashable = None,
+        key: str | None = None,
+        content: bytes = b"",
+    ) -> bytes:
+        """Return the encoded answer to a request.
+
+        Args:
+            spec: The endpoint, from :meth:`find`.
+            data: The decoded body.
+            principal: Who asks.
+            key: The idempotency key, if any.
+            content: What must be the same for two requests with one key to be the same.
+
+        Raises:
+            RefusedError: There is no result; it says why.
+        """
+        if key is None or spec.path not in _REMEMBERED:
+            return self._carry_out(spec, data, principal)
+        identity = (principal, spec.path, key, hashlib.sha256(content).digest())
+        if spec.path == _CANCEL and self._is_running(data, principal):
+            # What was answered about an earlier run of the task does not hold for this one.
+            self._engine.answers.forget(identity)
+        return self._engine.answers.once(identity, lambda: self._carry_out(spec, data, principal))
+
+    def _carry_out(self, spec: EndpointSpec, data: Any, principal: Hashable) -> bytes:
+        parser = spec.request_parser
+        if parser is not None:
+            try:
+                data = parser(data)
+            except ValueError as error:
+                raise RefusedError(400, str(error), type(error).__name__) from error
+        try:
+            result = spec.handler(data, principal)
+            if spec.content_type == "html":
+                return str(result).encode()
+            answer = json.dumps(result)
+        except RefusedError:
+            raise
+        except Exception as error:
+            _log.exception("%s failed", spec.name)
+            raise RefusedError(500, str(error), type(error).__name__, told=False) from error
+        if len(answer) > self._largest:
+            raise RefusedError(
+                500,
+                f"the answer has {len(answer)} bytes, limit is {self._largest}. Raise "
+                "TransportLimits.max_response_bytes of the agent",
+                "TransportLimitError",
+            )
+        return answer
+
+    def _is_running(self, data: Any, principal: Hashable) -> bool:
+        try:
+            request = TaskCancellationRequest.from_dict(data)
+        except ValueError:
+            return False
+        return self._engine.runs.is_running(request.id, principal)
+
+    # ---- handlers ----
+
+    def _task(self, task: Task, principal: Hashable) -> Any:
+        return self._engine.run_task(task, principal).to_dict()
+
+    def _cancel(self, request: TaskCancellationRequest, principal: Hashable) -> Any:
+        return self._engine.runs.cancel(request, principal).to_dict()
+
+    def _compact_history(self, request: HistoryCompactionRequest, principal: Hashable) -> Any:
+        if not self._engine.has_model:
+            raise RefusedError(
+                501, "Agent has no LLM but received a history compaction request", "RuntimeError"
+            )
+        return self._engine.conversations.compact_history(request, principal).to_dict()
+
+    def _describe_state(self, request: StateOperationRequest, principal: Hashable) -> Any:
+        if not self._engine.has_model:
+            return _nothing_kept("describe", request, request.stores)
+        return self._engine.conversations.describe(request, principal).to_dict()
+
+    def _reset_state(self, request: StateOperationRequest, principal: Hashable) -> Any:
+        if not self._engine.has_model:
+            return _nothing_kept("reset", request, request.stores)
+        return self._engine.conversations.reset(request, principal).to_dict()
+
+    def _compact_state(self, request: StateOperationRequest, principal: Hashable) -> Any:
+        if not self._engine.has_model:
+            return _nothing_kept("compact", request, ("conversation",))
+        return self._engine.conversations.compact(request, principal).to_dict()
+
+    def _card(self, _data: Any, _principal: Hashable) -> Any:
+        return self._engine.served_card(self._url, self._transport).to_dict()
+
+    def _status(self, _data: Any, _principal: Hashable) -> str:
+        card = self._engine.served_card(self._url, self._transport)
+        rows = {
+            "Description": card.description,
+            "Address": card.url,
+            "Version": card.version,
+            "Protocol": card.protocol_version,
+            "Can": ", ".join(card.capabilities.enabled()),
+            "Skills": ", ".join(str(skill.id) for skill in card.skills) or "none",
+        }
+        table = "".join(
+            f"<tr><th>{name}</th><td>{html.escape(str(value))}</td></tr>"
+            for name, value in rows.items()
+        )
+        name = html.escape(card.name)
+        return (
+            f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{name}</title>'
+            f"<h1>{name}</h1><table>{table}</table></html>"
+        )
+
+
+def _history(data: Any) -> HistoryCompactionRequest:
+    return HistoryCompactionRequest.from_dict({} if data is None else data)
+
+
+def _state(data: Any) -> StateOperationRequest:
+    return StateOperationRequest.from_dict({} if data is None else data)
+
+
+def _nothing_kept(operation: Any, request: StateOperationRequest, stores: Any) -> Any:
+    """Return the result of an agent that keeps no state: nothing, or what was asked is missing."""
+    reports = tuple(StateStoreReport(name, error="state store is not enabled") for name in stores)
+    result = StateOperationResult(
+        operation, request.session_id, reports, missing=tuple(report.name for report in reports)
+    )
+    return result.to_dict()

@@ -1,0 +1,133 @@
+"""Calling what a user registered: plain functions, generators, and the ``async`` forms of both."""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from typing import Any
+
+__all__ = ["completed", "joined", "offered"]
+
+# The longest single wait: a wait without end would keep Ctrl-C from getting through.
+_LONGEST_WAIT = 60.0
+_CATCH_ALL = inspect.Parameter.VAR_KEYWORD
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def offered(
+    function: Callable[..., Any], names: tuple[str, ...]
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return what chooses the arguments of a function from those it may have.
+
+    The function gets those it takes. One that is not given is left to the function's default, and
+    is None where it has none.
+
+    Args:
+        function: The function.
+        names: What it may take.
+
+    Raises:
+        TypeError: It cannot be called, or asks for something else.
+    """
+    if not callable(function):
+        raise TypeError(f"expected a function, got {type(function).__name__}")
+    parameters = inspect.signature(function).parameters.values()
+    takes_all = any(parameter.kind is _CATCH_ALL for parameter in parameters)
+    named = [p for p in parameters if p.kind in _BY_NAME and p.name in names]
+    for parameter in parameters:
+        if parameter.default is parameter.empty and parameter not in named:
+            if parameter.kind not in (_CATCH_ALL, inspect.Parameter.VAR_POSITIONAL):
+                raise TypeError(
+                    f"{getattr(function, '__name__', function)} asks for {parameter.name!r}; "
+                    f"it can have {', '.join(names)} (by name)"
+                )
+    required = [p.name for p in named if p.default is p.empty]
+    taken = set(names) if takes_all else {p.name for p in named}
+
+    def choose(given: Mapping[str, Any]) -> dict[str, Any]:
+        chosen: dict[str, Any] = dict.fromkeys(required)
+        chosen.update((name, value) for name, value in given.items() if name in taken)
+        return chosen
+
+    return choose
+
+
+def completed(value: Any) -> Any:
+    """Return what a call came to; what an ``async def`` returned is run to its end first."""
+    return _run(value) if hasattr(value, "__await__") else value
+
+
+def joined(value: Any) -> Any:
+    """Return what a call came to, the pieces of a generator joined.
+
+    Raises:
+        TypeError: A generator yields something that is no text.
+    """
+    value = completed(value)
+    if isinstance(value, AsyncGenerator):
+        value = _run(_collected(value))
+    elif isinstance(value, Generator):
+        value = list(value)
+    else:
+        return value
+    for piece in value:
+        if not isinstance(piece, str):
+            raise TypeError(f"a generator must yield pieces of text, not {type(piece).__name__}")
+    return "".join(value)
+
+
+async def _collected(pieces: AsyncGenerator[Any, None]) -> list[Any]:
+    return [piece async for piece in pieces]
+
+
+def _run(awaitable: Any) -> Any:
+    """Run an awaitable on a loop of its own; in a thread of its own if this one has a loop."""
+    import asyncio
+
+    async def main() -> Any:
+        return await awaitable
+
+    def run() -> Any:
+        # Not asyncio.run(): it would take the thread's current loop away from its owner, and
+        # Ctrl-C from the main thread.
+        loop = asyncio.new_event_loop()
+        try:
+            return loop.run_until_complete(main())
+        finally:
+            try:
+                left = asyncio.all_tasks(loop)
+                for task in left:
+                    task.cancel()
+                loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+                loop.run_until_complete(loop.shutdown_asyncgens())
+                loop.run_until_complete(loop.shutdown_default_executor())
+            finally:
+                loop.close()
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run()
+    return _in_a_thread(run)
+
+
+def _in_a_thread(run: Callable[[], Any]) -> Any:
+    outcome: list[Any] = []
+    failure: list[BaseException] = []
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            outcome.append(context.run(run))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=work, name="protolink-async-handler", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(_LONGEST_WAIT)
+    if failure:
+        raise failure[0]
+    return outcome[0]

@@ -1,0 +1,91 @@
+"""Agents in this process: the table behind ``runtime://`` addresses."""
+
+from __future__ import annotations
+
+import threading
+
+from protolink_sync.server.endpoints import Endpoints
+from protolink_sync.server.refusal import RefusedError
+from protolink_sync.wire import json
+from protolink_sync.wire.envelope import decode_request, encode_error
+
+__all__ = ["RuntimeHost", "runtime_agent"]
+
+_lock = threading.RLock()
+_served: dict[str, RuntimeHost] = {}
+
+
+class RuntimeHost:
+    """An agent that is served to this process.
+
+    Nobody asks for credentials here: who can call it runs in the same process.
+
+    Args:
+        url: The address, ``runtime://name``.
+        endpoints: What it serves.
+        largest: Most bytes of a request.
+    """
+
+    connections = 0
+
+    def __init__(self, url: str, endpoints: Endpoints, largest: int) -> None:
+        self.url = url
+        self._endpoints = endpoints
+        self._largest = largest
+
+    def start(self) -> None:
+        """Enter the address in the table.
+
+        Raises:
+            ValueError: It is taken.
+        """
+        with _lock:
+            if _served.setdefault(_name(self.url), self) is not self:
+                raise ValueError(f"{self.url} is served already in this process")
+
+    def close(self) -> None:
+        """Take the address out of the table; what runs, ends as it would."""
+        with _lock:
+            if _served.get(_name(self.url)) is self:
+                del _served[_name(self.url)]
+
+    def handle(self, payload: bytes) -> bytes:
+        """Answer one envelope with another, in the calling thread."""
+        if len(payload) > self._largest:
+            message = f"the request has {len(payload)} bytes, limit is {self._largest}"
+            return encode_error(None, "TransportLimitError", message)
+        try:
+            envelope = decode_request(payload)
+        except ValueError as error:
+            return encode_error(None, "ValueError", str(error))
+        request_id = envelope.get("id")
+        key = envelope.get("idempotency_key")
+        identity = json.dumps(request_id)
+        try:
+            spec = self._endpoints.find(envelope["method"], envelope["path"])
+            answer = self._endpoints.answer(
+                spec,
+                envelope.get("data"),
+                key=key if isinstance(key, str) and key else None,
+                # All of the envelope that a repeated call has in common with the first.
+                content=payload.replace(identity, b"", 1),
+            )
+        except RefusedError as error:
+            return encode_error(request_id, error.kind, error.message)
+        if spec.content_type == "html":
+            answer = json.dumps(answer.decode())
+        # The answer is JSON already: it is put into its envelope, not decoded for that.
+        return b'{"id":%b,"ok":true,"result":%b}' % (identity, answer)
+
+
+def runtime_agent(url: str) -> RuntimeHost | None:
+    """Return the agent that is served at a ``runtime://`` address of this process, if any.
+
+    Args:
+        url: The address; a slash at its end makes no difference.
+    """
+    return _served.get(_name(url))
+
+
+def _name(url: str) -> str:
+    return url.rstrip("/")

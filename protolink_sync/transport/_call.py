@@ -1,0 +1,35 @@
+"""One call: its budget, and what is counted of it when it ends."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from protolink_sync._deadline import CancelToken, Deadline
+
+__all__ = ["Call", "Outcome"]
+
+Outcome = Literal["succeeded", "failed", "cancelled"]
+
+
+class Call(Deadline):
+    """The deadline of one call, with its figures.
+
+    Args:
+        timeout: Budget in seconds, counted from now; ``math.inf`` for none.
+        cancel: Token that ends the call.
+
+    Attributes:
+        outcome: How the call ends as things stand; None before it begins and once it is counted.
+        sent: Bytes of the bodies sent.
+        received: Bytes of the replies' bodies, inflated.
+        submits: Whether the call gives the peer a task to work on.
+    """
+
+    __slots__ = ("outcome", "received", "sent", "submits")
+
+    def __init__(self, timeout: float, cancel: CancelToken | None) -> None:
+        super().__init__(timeout, cancel=cancel)
+        self.outcome: Outcome | None = None
+        self.sent = 0
+        self.received = 0
+        self.submits = False

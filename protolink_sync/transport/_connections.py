@@ -1,0 +1,402 @@
+"""Connections that a call can be parted from at any moment, and their pools.
+
+requests cannot end a call from another thread: closing a response waits for the thread that
+reads it, and shutting down a TLS socket hands ciphertext to the reader. What works, in every
+phase and on TLS too, is to shut down a *duplicate* of the descriptor, taken before TLS wraps the
+socket. Each connection here has one from its first moment and lends itself to the call that uses
+it (:meth:`Deadline.lend`); whoever ends the call cuts the duplicate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import http.client
+import math
+import socket
+import time
+import weakref
+from collections import deque
+from typing import Any
+
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+from protolink_sync._deadline import Timer, watch
+from protolink_sync.transport._call import Call
+from protolink_sync.transport._resolve import Address, resolve
+
+__all__ = ["Adapter", "ConnectFailed", "Connection", "Pool", "Reply"]
+
+# Head and body up to so many bytes leave in one packet; more would be copied for nothing.
+_JOINED_BYTES = 64 * 1024
+
+# An idle connection beyond the allowed number is kept for so many seconds, so that threads that
+# think a little between two calls find theirs again.
+_SPARE_SECONDS = 1.0
+
+# A connection is not used again after this part of the keep-alive interval: the peer's clock
+# began earlier than ours.
+_FRESH_PART = 0.75
+
+_CONTINUE_TO = 199
+_SWITCHING_PROTOCOLS = 101
+
+
+class ConnectFailed(OSError):
+    """No address of a host could be connected to.
+
+    Args:
+        failures: For each address tried, what it was and what happened.
+    """
+
+    def __init__(self, failures: list[tuple[str, OSError]]) -> None:
+        super().__init__("; ".join(f"{address}: {_words(error)}" for address, error in failures))
+        self.failures = failures
+        self.errno = failures[-1][1].errno
+        self.only_timeouts = all(isinstance(error, TimeoutError) for _, error in failures)
+
+
+def _words(error: OSError) -> str:
+    return (
+        "no answer in its share of the time"
+        if isinstance(error, TimeoutError)
+        else str(error.strerror or error)
+    )
+
+
+class Reply(http.client.HTTPResponse):
+    """A reply that reads on past interim ones (103 and the like), which are no answer."""
+
+    def begin(self) -> None:
+        """Read status and headers of the final reply."""
+        super().begin()
+        while self.status <= _CONTINUE_TO and self.status != _SWITCHING_PROTOCOLS:
+            self.headers = self.msg = None  # type: ignore[assignment]
+            super().begin()
+
+
+class Connection(HTTPConnection):
+    """An HTTP connection with a duplicate of its descriptor, lent to one call at a time."""
+
+    response_class = Reply
+    encrypted = False
+
+    call: Call | None = None
+    reply: http.client.HTTPResponse | None = None
+    idle_since = 0.0
+    _duplicate: socket.socket | None = None
+    _held: list[bytes] | None = None
+
+    # --- what a call blocks on (Abortable) ---------------------------------------------------
+
+    def cut(self) -> None:
+        """End whatever the connection is doing, at once; any thread."""
+        duplicate = self._duplicate
+        if duplicate is not None:
+            # Not connected any more, or never: then nobody waits either.
+            with contextlib.suppress(OSError):
+                duplicate.shutdown(socket.SHUT_RDWR)
+
+    def take_back(self) -> None:
+        """Close everything; the call that used the connection is over. Any number of times."""
+        self.call = None
+        self._held = None
+        reply, self.reply = self.reply, None
+        if reply is not None:
+            reply.close()
+        self.close()
+
+    # --- connecting --------------------------------------------------------------------------
+
+    def connect(self) -> None:
+        """Connect, within the call's time for connecting; TLS and proxy included."""
+        call = self._caller()
+        call.limit("connect", self.connect_timeout)
+        super().connect()
+        call.limit("connect", math.inf)
+        call.phase = "send"
+
+    def _tunnel(self) -> None:
+        super()._tunnel()
+        self._caller().phase = "tls"
+
+    @property
+    def connect_timeout(self) -> float:
+        """Seconds for resolving, connecting and TLS; the pool's setting, ``inf`` for none."""
+        timeout = self.timeout
+        return timeout if isinstance(timeout, (int, float)) else math.inf
+
+    def _caller(self) -> Call:
+        if self.call is None:
+            raise RuntimeError("a connection is used by calls only")
+        return self.call
+
+    def _new_conn(self) -> socket.socket:
+        call = self._caller()
+        call.phase = "resolve"
+        addresses = resolve(self._dns_host, self.port, call)
+        call.phase = "connect"
+        failures: list[tuple[str, OSError]] = []
+        for number, address in enumerate(addresses):
+            share = (call.due - time.monotonic()) / (len(addresses) - number)
+            try:
+                connected = self._open(address, share, call)
+            except OSError as error:
+                if call.ended is not None:
+                    raise
+                failures.append((f"{address[3][0]} port {address[3][1]}", error))
+            else:
+                # Through a proxy TLS begins when the tunnel stands.
+                if self.encrypted and self._tunnel_host is None:
+                    call.phase = "tls"
+                return connected
+        raise ConnectFailed(failures)
+
+    def _open(self, address: Address, share: float, call: Call) -> socket.socket:
+        family, kind, proto, target = address
+        opened = socket.socket(family, kind, proto)
+        try:
+            for option in self.socket_options or ():
+                opened.setsockopt(*option)
+            self._duplicate = opened.dup()
+            if call.ended is not None:
+                raise OSError(errno.ECANCELED, "the call was ended")
+            opened.settimeout(None if share == math.inf else max(share, 0.001))
+            opened.connect(target)
+            # From here the deadline thread bounds the call, not a time-out for each read.
+            opened.settimeout(None)
+        except BaseException:
+            opened.close()
+            self._close_duplicate()
+            raise
+        return opened
+
+    # --- one exchange ------------------------------------------------------------------------
+
+    def send_request(
+        self, method: str, target: str, body: bytes | None, headers: dict[str, str]
+    ) -> None:
+        """Send one request; head and a small body leave together.
+
+        A peer that has answered and closed before it read all is no error here: its answer is
+        still to be read.
+        """
+        # The pool's time-out is for connecting; reading is bounded by the deadline thread.
+        held: list[bytes] = []
+        self._held = held
+        self.request(method, target, body=body, headers=headers, preload_content=False)
+        self._held = None
+        small = sum(len(data) for data in held) <= _JOINED_BYTES
+        try:
+            for data in (b"".join(held),) if small else held:
+                super().send(data)
+        except BrokenPipeError:
+            pass
+        except OSError as error:
+            if error.errno not in (errno.EPROTOTYPE, errno.ECONNRESET):
+                raise
+
+    def send(self, data: Any) -> None:
+        """Send, or hold back what :meth:`send_request` joins."""
+        if self._held is not None:
+            self._held.append(data)
+        else:
+            super().send(data)
+
+    def read_head(self) -> http.client.HTTPResponse:
+        """Wait for the reply and return it with its body unread."""
+        self.reply = reply = http.client.HTTPConnection.getresponse(self)
+        return reply
+
+    # --- between calls -----------------------------------------------------------------------
+
+    def is_alive(self) -> bool:
+        """Return whether an idle connection is still open and silent, as it should be."""
+        duplicate = self._duplicate
+        if duplicate is None or self.sock is None:
+            return False
+        try:
+            # On the duplicate also for TLS, whose sockets refuse these flags. Anything that
+            # arrives unasked, an end or data, makes the connection useless.
+            duplicate.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def close(self) -> None:
+        """Close the socket; the duplicate only when no call needs it.
+
+        http.client closes here before the body of a reply that ends with the connection is read:
+        such a call must still be possible to end.
+        """
+        super().close()
+        if self.call is None:
+            self._close_duplicate()
+
+    def _close_duplicate(self) -> None:
+        duplicate, self._duplicate = self._duplicate, None
+        if duplicate is not None:
+            duplicate.close()
+
+
+class TLSConnection(Connection, HTTPSConnection):
+    """The same over TLS."""
+
+    encrypted = True
+
+
+class Pool(HTTPConnectionPool):
+    """Idle connections to one origin; the last one used is the first to be used again."""
+
+    ConnectionCls = Connection
+
+    # Set by the adapter that makes the pool.
+    keepalive_interval: float | None = 20.0
+    max_idle = 10
+    connect_timeout = math.inf
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._idle: deque[Connection] = deque()
+        self._timer: Timer | None = None
+        self._shut = False
+
+    def lend_to(self, call: Call) -> Connection:
+        """Return a connection for one call, the freshest idle one that is alive or a new one."""
+        oldest = time.monotonic() - self._fresh_seconds()
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = self._new_conn()  # type: ignore[assignment]
+                connection.timeout = self.connect_timeout
+                break
+            if connection.idle_since >= oldest and connection.is_alive():
+                break
+            connection.close()
+        connection.call = call
+        call.lend(connection)
+        return connection
+
+    def give_back(self, connection: Connection, call: Call) -> None:
+        """Keep a connection whose reply was read to its end, unless the call was ended."""
+        reusable = call.release()
+        connection.call = connection.reply = None
+        if not reusable or connection.sock is None or self._shut:
+            connection.close()
+            return
+        connection.idle_since = time.monotonic()
+        self._idle.append(connection)
+        if self._shut:
+            self.close()
+        elif self._timer is None:
+            self._look_again()
+
+    def close(self) -> None:
+        """Close the idle connections; those that are in use when they come back."""
+        self._shut = True
+        while self._idle:
+            with contextlib.suppress(IndexError):
+                self._idle.pop().close()
+
+    def idle(self) -> int:
+        """Return the number of idle connections."""
+        return len(self._idle)
+
+    def _fresh_seconds(self) -> float:
+        interval = self.keepalive_interval
+        return math.inf if interval is None else interval * _FRESH_PART
+
+    def _look_again(self) -> None:
+        """Have the deadline thread close spare and old connections in a while."""
+        wait = _SPARE_SECONDS if len(self._idle) > self.max_idle else self._fresh_seconds()
+        if wait != math.inf:
+            pool = weakref.ref(self)
+            self._timer = Timer(wait, lambda: _tidy(pool))
+            watch(self._timer)
+
+    def _tidy(self) -> None:
+        now = time.monotonic()
+        keep, oldest, spare = self.max_idle, now - self._fresh_seconds(), now - _SPARE_SECONDS
+        while self._idle:
+            # The longest idle stands at the left; one that a call takes meanwhile is gone.
+            try:
+                first = self._idle[0].idle_since
+                if first > oldest and not (len(self._idle) > keep and first <= spare):
+                    break
+                self._idle.popleft().close()
+            except IndexError:
+                break
+        self._timer = None
+        if self._idle and not self._shut:
+            self._look_again()
+
+
+def _tidy(pool: weakref.ref[Pool]) -> None:
+    alive = pool()
+    if alive is not None:
+        alive._tidy()
+
+
+class TLSPool(Pool, HTTPSConnectionPool):
+    """The same over TLS."""
+
+    ConnectionCls = TLSConnection
+
+
+class Adapter(HTTPAdapter):
+    """The adapter of requests, with our pools; redirects, retries and cookies are not its job.
+
+    Args:
+        pool_settings: Attributes of the pools.
+        tls_context: Gives the TLS context for an origin's first connection.
+    """
+
+    def __init__(self, pool_settings: dict[str, Any], tls_context: Any) -> None:
+        self._classes = {
+            "http": type("Pool", (Pool,), dict(pool_settings)),
+            "https": type("TLSPool", (TLSPool,), dict(pool_settings)),
+        }
+        self._tls_context = tls_context
+        # One: our pools keep their connections themselves.
+        super().__init__(pool_connections=256, pool_maxsize=1, max_retries=0)
+
+    def init_poolmanager(self, *args: Any, **settings: Any) -> None:
+        """Make the manager of direct connections."""
+        super().init_poolmanager(*args, **settings)
+        self.poolmanager.pool_classes_by_scheme = self._classes
+
+    def proxy_manager_for(self, proxy: str, **settings: Any) -> Any:
+        """Return the manager of connections through one proxy."""
+        if proxy not in self.proxy_manager and proxy.lower().startswith("https:"):
+            settings.setdefault("proxy_ssl_context", self._tls_context())
+        manager = super().proxy_manager_for(proxy, **settings)
+        manager.pool_classes_by_scheme = self._classes
+        return manager
+
+    def build_connection_pool_key_attributes(
+        self, request: Any, verify: Any, cert: Any = None
+    ) -> tuple[Any, Any]:
+        """Return what tells pools apart; TLS comes from our own context alone."""
+        host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
+        if host["scheme"] != "https":
+            return host, {}
+        context = self._tls_context()
+        return host, {
+            "ssl_context": context,
+            "assert_hostname": None if context.check_hostname else False,
+        }
+
+    def pools(self) -> list[Pool]:
+        """Return every pool, those behind proxies too."""
+        managers = [self.poolmanager, *self.proxy_manager.values()]
+        return [
+            manager.pools[key]
+            for manager in managers
+            for key in list(manager.pools.keys())
+            if key in manager.pools
+        ]

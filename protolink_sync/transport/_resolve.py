@@ -1,0 +1,101 @@
+"""Host names to addresses, in a thread that can be left behind: ``getaddrinfo`` has no end."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import socket
+import threading
+from typing import Any
+
+from protolink_sync.transport._call import Call
+from protolink_sync.transport._slots import Slots
+
+__all__ = ["resolve"]
+
+# Look-ups of one process that may run at the same time, those left behind included.
+_MAX_LOOKUPS = 8
+
+Address = tuple[socket.AddressFamily, socket.SocketKind, int, Any]
+
+
+class _Lookup(Call):
+    """One look-up in its own thread; it holds its slot until the resolver returns."""
+
+    __slots__ = ("addresses", "done", "error")
+
+    def __init__(self) -> None:
+        super().__init__(math.inf, None)
+        self.addresses: list[Address] = []
+        self.error: Exception | None = None
+        self.done = False
+
+
+def _is_literal(host: str) -> bool:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError):
+            socket.inet_pton(family, host.partition("%")[0])
+            return True
+    return False
+
+
+def _ask(host: str, port: int) -> list[Address]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [(family, kind, proto, address) for family, kind, proto, _, address in found]
+
+
+def resolve(host: str, port: int, call: Call) -> list[Address]:
+    """Return the addresses of a host, in the order to try them.
+
+    Args:
+        host: A name, or an IP address, which asks nobody.
+        port: Port that becomes part of the addresses.
+        call: Its end ends the waiting; the look-up goes on alone.
+
+    Raises:
+        OSError: There is no such host; or the call was ended, as ``call.ended`` says.
+    """
+    if _is_literal(host):
+        return _ask(host, port)
+    slots = _lookup_slots()
+    # The call itself stands in the queue; once it is through, the look-up takes its place.
+    lookup = _Lookup()
+    try:
+        if not slots.acquire(call):
+            raise InterruptedError("the call was ended while it waited for the resolver")
+        slots.active[lookup] = None
+    finally:
+        slots.release(call)
+
+    def run() -> None:
+        try:
+            lookup.addresses = _ask(host, port)
+        except Exception as error:
+            lookup.error = error
+        finally:
+            lookup.done = True
+            slots.release(lookup)
+            call.notify()
+
+    try:
+        threading.Thread(target=run, name="protolink-resolve", daemon=True).start()
+    except BaseException:
+        slots.release(lookup)
+        raise
+    if not call.wait(math.inf, until=lambda: lookup.done):
+        raise InterruptedError("the call was ended while the host was looked up")
+    if lookup.error is not None:
+        raise lookup.error
+    return lookup.addresses
+
+
+_slots = (os.getpid(), Slots(_MAX_LOOKUPS))
+
+
+def _lookup_slots() -> Slots:
+    """Return this process's slots; a forked child does not wait for its parent's look-ups."""
+    global _slots
+    if _slots[0] != os.getpid():
+        _slots = (os.getpid(), Slots(_MAX_LOOKUPS))
+    return _slots[1]

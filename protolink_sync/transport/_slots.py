@@ -1,0 +1,63 @@
+"""How many calls of one transport run at the same time; the others wait their turn."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import deque
+
+from protolink_sync.transport._call import Call
+
+__all__ = ["Slots"]
+
+
+class Slots:
+    """A bounded set of running calls, first come first served.
+
+    A call holds its slot by being in :attr:`active`, so giving it back is one operation that may
+    be repeated: an interrupt between two lines cannot lose a slot.
+
+    Args:
+        limit: How many calls may run.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.active: dict[Call, None] = {}
+        self._waiting: deque[Call] = deque()
+
+    def acquire(self, call: Call) -> bool:
+        """Give the call a slot, waiting for one if need be; False if the call was ended."""
+        # First in, then counted: of two that come at once at least one sees that it is too many.
+        self.active[call] = None
+        if len(self.active) <= self._limit and not self._waiting:
+            return call.may_go_on()
+        self._waiting.append(call)
+        self.active.pop(call, None)
+        while call.wait(math.inf, until=lambda: self._is_next(call)):
+            self.active[call] = None
+            if len(self.active) <= self._limit:
+                self._leave(call)
+                return True
+            self.active.pop(call, None)
+        return False
+
+    def release(self, call: Call) -> None:
+        """Take back slot or turn; any number of times."""
+        self.active.pop(call, None)
+        if self._waiting:
+            self._leave(call)
+
+    def calls(self) -> set[Call]:
+        """Return the calls that run or wait."""
+        return {*self.active, *self._waiting}
+
+    def _is_next(self, call: Call) -> bool:
+        return len(self.active) < self._limit and self._waiting[0] is call
+
+    def _leave(self, call: Call) -> None:
+        """Take a call out of the queue, if it stands there, and call up the next one."""
+        with contextlib.suppress(ValueError):
+            self._waiting.remove(call)
+        with contextlib.suppress(IndexError):
+            self._waiting[0].notify()

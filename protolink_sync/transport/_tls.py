@@ -1,0 +1,53 @@
+"""TLS contexts: one for each process and setting, made when the first TLS connection is."""
+
+from __future__ import annotations
+
+import functools
+import os
+import ssl
+
+from protolink_sync.security import TLSConfig
+
+__all__ = ["client_context"]
+
+
+@functools.lru_cache(maxsize=64)
+def client_context(tls: TLSConfig | None, authority: str | None) -> ssl.SSLContext:
+    """Return the context for connections to peers.
+
+    Args:
+        tls: The caller's certificates.
+        authority: File or folder of authorities, where ``tls`` names none; None for the
+            system's.
+
+    Raises:
+        ValueError: A file cannot be read, is no PEM file, or certificate and key do not belong
+            together.
+    """
+    tls = tls or TLSConfig()
+    cafile = tls.cafile if tls.cafile is not None else authority
+    if cafile is None:
+        context = ssl.create_default_context()
+    else:
+        source = "TLSConfig.cafile" if tls.cafile is not None else "the environment's CA bundle"
+        folder = os.path.isdir(cafile)
+        try:
+            context = ssl.create_default_context(
+                cafile=None if folder else cafile, capath=cafile if folder else None
+            )
+        except OSError as error:
+            raise ValueError(
+                f"{source} {os.fspath(cafile)!r} cannot be used: {error.strerror or error}"
+            ) from error
+    # The default ends at TLS 1.2 in supported Pythons; said here so that it stays so.
+    context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
+    context.check_hostname = tls.check_hostname
+    if tls.certfile is not None:
+        try:
+            context.load_cert_chain(tls.certfile, tls.keyfile)
+        except OSError as error:
+            raise ValueError(
+                f"TLSConfig.certfile {os.fspath(tls.certfile)!r} and keyfile cannot be used "
+                f"together: {getattr(error, 'reason', None) or error}"
+            ) from error
+    return context

@@ -1,0 +1,616 @@
+"""The template of every transport: what a call goes through, each step once, in this order.
+
+A transport adds a codec (pure functions) and the hooks :meth:`Transport._exchange` and
+:meth:`Transport._close`. It knows nothing of budgets, slots, retries, credentials or counters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Protocol
+from urllib.parse import urlsplit
+
+import attrs
+
+from protolink_sync._deadline import CancelToken, seconds
+from protolink_sync.config import TransportConfig
+from protolink_sync.errors import (
+    AuthenticationError,
+    CallCancelledError,
+    ClientClosedError,
+    ProtoLinkError,
+    StreamingNotSupportedError,
+    TransportError,
+    TransportLimitError,
+    TransportTimeoutError,
+)
+from protolink_sync.models import ClientRequestSpec, Task
+from protolink_sync.security import (
+    Credentials,
+    TLSConfig,
+    caller_headers,
+    check_credentials,
+    check_header,
+    credential_headers,
+)
+from protolink_sync.specs import TASK_REQUEST
+from protolink_sync.transport._call import Call
+from protolink_sync.transport._metrics import Metrics, TransportMetricsSnapshot
+from protolink_sync.transport._slots import Slots
+from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest
+from protolink_sync.wire.http import parse
+
+__all__ = ["Call", "Transport", "TransportCapabilities"]
+
+_log = logging.getLogger("protolink_sync.transport")
+
+# The peers' servers take any key; a header needs printable ASCII, and proxies limit its length.
+_LONGEST_KEY_ID = 200
+
+# Headers whose values are secrets, so that a transport that has one is not pickled.
+_SECRET_HEADERS = frozenset(("authorization", "cookie", "proxy-authorization", "x-api-key"))
+
+# How many addresses a transport keeps in checked form.
+_KNOWN_ADDRESSES = 1024
+
+
+@attrs.frozen
+class TransportCapabilities:
+    """What a kind of transport can do.
+
+    Args:
+        networked: Its peers are other processes.
+        streaming: It has :meth:`Transport.subscribe`.
+        tls: It can encrypt.
+        bidirectional: Both sides can send at any time.
+        persistent_connections: Connections are kept between calls.
+
+    Source:
+        ProtoLink 0.8.3, ``TransportCapabilities``.
+    """
+
+    networked: bool = True
+    streaming: bool = False
+    tls: bool = False
+    bidirectional: bool = False
+    persistent_connections: bool = False
+
+    def to_dict(self) -> dict[str, bool]:
+        """Return the fields by name."""
+        return attrs.asdict(self)
+
+
+class Codec(Protocol):
+    """What turns a call into bytes and an answer into a value: a module of the room wire."""
+
+    def encode_body(self, spec: ClientRequestSpec, data: Any) -> bytes | None:
+        """Return the encoded data of a call."""
+
+    def encode(
+        self,
+        spec: ClientRequestSpec,
+        context: TransportRequestContext,
+        body: bytes | None,
+        data: Any = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> WireRequest:
+        """Return the whole call."""
+
+    def decode(
+        self,
+        reply: WireReply,
+        context: TransportRequestContext,
+        *,
+        retryable_statuses: frozenset[int] = frozenset(),
+        now: Callable[[], float],
+    ) -> Any:
+        """Return the value of an answer, or raise what it says."""
+
+
+def _key_of_task(task_id: Any, body: bytes) -> str:
+    """Return the idempotency key of a submission: the same for the same task, sent again.
+
+    The digest tells a task that was continued with a new message from the old one; the peer
+    looks at nothing but the key.
+    """
+    text = str(task_id)
+    if not (0 < len(text) <= _LONGEST_KEY_ID and text.isascii() and text.isprintable()):
+        text = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{text}:{hashlib.sha256(body).hexdigest()[:32]}"
+
+
+def _task_id(data: Any) -> Any:
+    return data.get("id") if isinstance(data, Mapping) else getattr(data, "id", None)
+
+
+class Transport:
+    """Carry calls to agents: the base of all transports, and of your own.
+
+    A transport may be shared by any number of threads. It opens nothing until the first call,
+    and is a context manager that closes it. A subclass sets the class attributes and writes
+    :meth:`_exchange` and :meth:`_close`.
+
+    Args:
+        url: Address for calls that name none.
+        timeout: Budget of a call that gives none, in seconds.
+        credentials: What the peer asks for, see ``protolink_sync.security``.
+        headers: Headers for every call.
+        tls: Certificates.
+        config: Sizes, retries, connections.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, an address is no URL of this transport, or a
+            header is not allowed.
+    """
+
+    transport_type: ClassVar[str] = ""
+    schemes: ClassVar[tuple[str, ...]] = ()
+    capabilities: ClassVar[TransportCapabilities] = TransportCapabilities()
+    _codec: ClassVar[Codec]
+
+    def __init__(
+        self,
+        url: str | None = None,
+        timeout: float = 300.0,
+        *,
+        credentials: Credentials | None = None,
+        headers: Mapping[str, str] | None = None,
+        tls: TLSConfig | None = None,
+        config: TransportConfig | None = None,
+    ) -> None:
+        if tls is not None and not isinstance(tls, TLSConfig):
+            raise TypeError(f"tls is a {type(tls).__name__}, must be a TLSConfig")
+        if config is not None and not isinstance(config, TransportConfig):
+            raise TypeError(f"config is a {type(config).__name__}, must be a TransportConfig")
+        self._timeout = seconds("timeout", timeout)
+        self._config = config or TransportConfig()
+        self._tls = tls
+        self._credentials = check_credentials(credentials)
+        self._headers = caller_headers(headers)
+        self._addresses: dict[str, str] = {}
+        self._url = None if url is None else self._address(url)
+        self._closed = False
+        self._begin_process()
+        _transports.add(self)
+
+    def _begin_process(self) -> None:
+        """Set up what belongs to one process; a forked child begins anew."""
+        self._pid = os.getpid()
+        self._metrics = Metrics()
+        self._slots = Slots(self._config.limits.max_concurrent_requests)
+
+    # --- what a user reads -------------------------------------------------------------------
+
+    @property
+    def url(self) -> str | None:
+        """Address for calls that name none."""
+        return self._url
+
+    @property
+    def timeout(self) -> float:
+        """Budget in seconds of a call that gives none."""
+        return self._timeout
+
+    @property
+    def config(self) -> TransportConfig:
+        """The settings."""
+        return self._config
+
+    @property
+    def supports_streaming(self) -> bool:
+        """Whether :meth:`subscribe` works."""
+        return self.capabilities.streaming
+
+    @property
+    def metrics(self) -> TransportMetricsSnapshot:
+        """The counters at this moment, of this process."""
+        return self._metrics.snapshot(self._slots.calls)
+
+    def health(self) -> dict[str, Any]:
+        """Return a report as plain values.
+
+        Returns:
+            ``status`` (``ready`` or ``stopped``), ``ready``, ``transport``, ``url``,
+            ``capabilities`` and ``metrics``.
+        """
+        return {
+            "status": "stopped" if self._closed else "ready",
+            "ready": not self._closed,
+            "transport": self.transport_type,
+            "url": self._url,
+            "capabilities": self.capabilities.to_dict(),
+            "metrics": self.metrics.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} url={self._url!r} timeout={self._timeout:g}>"
+
+    # --- the call ----------------------------------------------------------------------------
+
+    def send(
+        self,
+        request_spec: ClientRequestSpec,
+        base_url: str | None = None,
+        data: Any = None,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        idempotency_key: str | None = None,
+    ) -> Any:
+        """Carry out one operation and return what its parser makes of the answer.
+
+        Ending the call (by budget, token, Ctrl-C or ``close()``) ends the waiting here. A task
+        that was submitted goes on at the peer; ``AgentClient.cancel_task`` ends it.
+
+        Args:
+            request_spec: The operation.
+            base_url: Address of the peer; None for the transport's own.
+            data: What the operation sends: a model, or JSON values.
+            params: Query parameters.
+            timeout: Budget in seconds for all of it, retries included; None for the
+                transport's, ``math.inf`` for none.
+            cancel: Token that ends the call.
+            idempotency_key: By it the peer recognises the call; None for the default (a task's
+                id and a digest of its content, else an id of the call).
+
+        Returns:
+            The parsed answer.
+
+        Raises:
+            TypeError: An argument has the wrong type, or the data is no JSON.
+            ValueError: An argument is out of range.
+            TransportError: The call brought no answer, or an error.
+            CallCancelledError: The token was cancelled.
+            ClientClosedError: The transport was closed.
+        """
+        call = Call(self._timeout if timeout is None else seconds("timeout", timeout), cancel)
+        # Twice, because Ctrl-C may come at any line, also between the end of the call and the
+        # first _end(), or inside it. A second time finds nothing left to do.
+        try:
+            try:
+                return self._send(call, request_spec, base_url, data, params, idempotency_key)
+            finally:
+                self._end(call)
+        finally:
+            self._end(call)
+
+    def _send(
+        self,
+        call: Call,
+        spec: ClientRequestSpec,
+        base_url: str | None,
+        data: Any,
+        params: Mapping[str, Any] | None,
+        key: str | None,
+    ) -> Any:
+        if not isinstance(spec, ClientRequestSpec):
+            raise TypeError(f"request_spec is a {type(spec).__name__}, not a ClientRequestSpec")
+        self._check_open()
+        url = self._peer(base_url)
+        body = self._codec.encode_body(spec, data)
+        call.submits = spec.path == TASK_REQUEST.path and spec.method == "POST"
+        context = TransportRequestContext(spec.name, url, os.urandom(16).hex())
+        context.idempotency_key = self._key(call, spec, context, data, body, key)
+        request = self._codec.encode(spec, context, body, data, params)
+        self._check_size(request)
+        try:
+            self._enter(call, context)
+            value = self._attempts(call, spec, request)
+            result = parse(spec.response_parser, value, context)
+        except BaseException as error:
+            self._account(call, context, error)
+            raise
+        call.outcome = "succeeded"
+        return result
+
+    def _key(
+        self,
+        call: Call,
+        spec: ClientRequestSpec,
+        context: TransportRequestContext,
+        data: Any,
+        body: bytes | None,
+        given: str | None,
+    ) -> str | None:
+        if given is not None:
+            if not given:
+                raise ValueError("idempotency_key is empty; leave it out for the default")
+            check_header("Idempotency-Key", given, what="idempotency_key")
+            return given
+        if not spec.idempotent:
+            return None
+        if call.submits and body is not None:
+            return _key_of_task(_task_id(data), body)
+        return context.request_id
+
+    def _check_size(self, request: WireRequest) -> None:
+        limit = self._config.limits.max_request_bytes
+        size = len(request.body or b"")
+        if size > limit:
+            context = request.context
+            raise TransportLimitError(
+                f"{context.where}: request has {size} bytes, limit is {limit}. Raise "
+                "TransportLimits.max_request_bytes, or pass the data by reference (Artifact.uri)",
+                url=context.url,
+                request_id=context.request_id,
+            )
+
+    def _enter(self, call: Call, context: TransportRequestContext) -> None:
+        """Let the call begin: from here it is counted, bounded and can be ended."""
+        # Unless it turns out otherwise, what ends the call is an interrupt.
+        call.outcome = "cancelled"
+        call.begin()
+        if not self._slots.acquire(call):
+            raise self._ended(call, context)
+        # close() sets the flag first and then ends what it finds among the slots.
+        self._check_open()
+
+    def _attempts(self, call: Call, spec: ClientRequestSpec, request: WireRequest) -> Any:
+        policy = self._config.retry
+        try:
+            return self._attempt(call, request, 1)
+        except TransportError as first:
+            # Not for a retry: a plain failure, the usual end, must not pay for tenacity.
+            from protolink_sync.transport._retry import may_retry, retry
+
+            if not may_retry(spec, policy, first):
+                raise
+            return retry(
+                first,
+                lambda number: self._attempt(call, request, number),
+                call,
+                spec,
+                policy,
+                ttl=self._config.idempotency_ttl,
+                retried=self._metrics.retried,
+            )
+
+    def _attempt(self, call: Call, request: WireRequest, number: int) -> Any:
+        context = request.context
+        context.attempt = number
+        if number > 1:
+            call.renew()
+        if self._config.retry.attempt_timeout is not None:
+            call.limit("attempt", self._config.retry.attempt_timeout)
+        request.credentials = credential_headers(self._credentials, context.url)
+        try:
+            return self._answer(call, request)
+        except AuthenticationError as error:
+            if error.status_code != 401 or not callable(self._credentials):
+                raise
+            # The peer has not processed what it refused, so the call may go out again.
+            fresh = credential_headers(self._credentials, context.url, refresh=True)
+            if fresh == request.credentials:
+                raise
+            request.credentials = fresh
+            return self._answer(call, request)
+
+    def _answer(self, call: Call, request: WireRequest) -> Any:
+        context = request.context
+        if not call.may_go_on():
+            raise self._ended(call, context)
+        call.sent += len(request.body or b"")
+        reply = self._exchange(request, call)
+        call.received += len(reply.body)
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug(
+                "%s: attempt %d, status %d, %d bytes, %.1f ms, request %s",
+                context.where,
+                context.attempt,
+                reply.status,
+                len(reply.body),
+                call.elapsed() * 1000,
+                context.request_id,
+            )
+        return self._codec.decode(
+            reply,
+            context,
+            retryable_statuses=self._config.retry.retryable_statuses,
+            now=time.time,
+        )
+
+    def subscribe(
+        self,
+        agent_url: str,
+        task: Task,
+        *,
+        timeout: float | None = None,
+        idle_timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> Iterator[Any]:
+        """Submit a task and return the events of the work on it.
+
+        Raises:
+            StreamingNotSupportedError: The transport does not stream; before any I/O.
+        """
+        raise StreamingNotSupportedError(
+            f"the transport {self.transport_type!r} does not stream: use send_task", url=agent_url
+        )
+
+    # --- its end -----------------------------------------------------------------------------
+
+    def _account(self, call: Call, context: TransportRequestContext, error: BaseException) -> None:
+        """Write on an error which call it is about, and on the call how it ended."""
+        if isinstance(error, TransportError):
+            error.url = error.url or context.url
+            error.request_id = error.request_id or context.request_id
+            error.phase = error.phase or call.phase
+            error.elapsed = call.elapsed()
+            call.outcome = "failed"
+            _log.debug("%s: %s", context.where, type(error).__name__)
+        elif isinstance(error, Exception) and not isinstance(
+            error, (CallCancelledError, ClientClosedError)
+        ):
+            call.outcome = "failed"
+
+    def _end(self, call: Call) -> None:
+        """Free everything the call holds and count it; any number of times."""
+        call.finish()
+        if self._config.collect_metrics:
+            self._metrics.count(call)
+        self._slots.release(call)
+
+    def _ended(self, call: Call, context: TransportRequestContext) -> ProtoLinkError:
+        """Return the error of a call that was ended from outside."""
+        phase, where = call.phase, context.where
+        if call.ended == "closed":
+            return ClientClosedError(f"{where}: the client was closed during the call")
+        if call.ended == "cancelled":
+            because = f": {call.reason}" if call.reason else ""
+            return CallCancelledError(
+                f"{where}: cancelled by its token while in phase {phase!r}{because}",
+                reason=call.reason,
+                url=context.url,
+                phase=phase,
+            )
+        limit = {
+            "connect": "TransportConfig.connect_timeout",
+            "attempt": "RetryPolicy.attempt_timeout",
+        }.get(call.ended or "", "timeout")
+        duration = call.limit_seconds(call.ended or "")
+        running = (
+            ". The task may be running at the peer: cancel_task ends it"
+            if call.submits and phase in ("send", "wait", "read")
+            else ""
+        )
+        return TransportTimeoutError(
+            f"{where}: {limit} of {duration:g} s is over, in phase {phase!r}{running}",
+            url=context.url,
+            request_id=context.request_id,
+            retryable=call.ended in ("connect", "attempt"),
+            phase=phase,
+            elapsed=call.elapsed(),
+        )
+
+    def close(self) -> None:
+        """End what is in flight, close every connection; later calls raise.
+
+        A call that runs raises ``ClientClosedError``. Closing again is silent.
+        """
+        self._closed = True
+        self._check_process()
+        for call in self._slots.calls():
+            call.abort("closed")
+        self._close()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    # --- addresses, processes, pickles -------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClientClosedError(f"this {type(self).__name__} is closed: make a new one")
+        self._check_process()
+
+    def _check_process(self) -> None:
+        # Some servers (uWSGI) fork without running the hooks of os.register_at_fork.
+        if self._pid != os.getpid():
+            self._after_fork()
+
+    def _after_fork(self) -> None:
+        """Forget, in a forked child, what belongs to the parent."""
+        self._begin_process()
+
+    def _peer(self, base_url: str | None) -> str:
+        url = self._url if base_url is None else self._addresses.get(base_url)
+        if url is not None:
+            return url
+        if base_url is None:
+            raise ValueError(
+                f"this {type(self).__name__} has no url: give one to it or to the call"
+            )
+        return self._address(base_url)
+
+    def _address(self, url: str) -> str:
+        """Return an address without its trailing slash, or say what is wrong with it."""
+        if not isinstance(url, str):
+            raise TypeError(f"the agent's URL is a {type(url).__name__}, must be a str")
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise ValueError(f"{url!r} is no URL: {error}") from None
+        forms = " or ".join(f"{scheme}://" for scheme in self.schemes)
+        if parts.scheme not in self.schemes:
+            raise ValueError(
+                f"{url!r} is no address for the transport {self.transport_type!r}: it takes {forms}"
+            )
+        if parts.username is not None or parts.password is not None:
+            shown = url.replace(parts.netloc, parts.netloc.rpartition("@")[2])
+            raise ValueError(f"{shown!r} was given with a user: pass credentials= instead")
+        if not parts.hostname or parts.query or parts.fragment or port == 0:
+            raise ValueError(
+                f"{url!r} is no base URL: it needs a host, may have a port and a path, "
+                "and has no query or fragment"
+            )
+        if any(c <= " " or c > "~" for c in url):
+            raise ValueError(f"{url!r} has a blank or a character that is not ASCII in it")
+        address = url.rstrip("/")
+        if len(self._addresses) >= _KNOWN_ADDRESSES:
+            self._addresses.clear()
+        self._addresses[url] = address
+        return address
+
+    def __reduce__(self) -> Any:
+        secret = sorted(name for name in self._headers if name.lower() in _SECRET_HEADERS)
+        if secret:
+            raise TypeError(
+                f"headers= of this {type(self).__name__} holds a secret ({', '.join(secret)}) and "
+                'cannot be pickled: use credentials=BearerToken.from_env("NAME")'
+            )
+        return _rebuild, (type(self), self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the constructor's arguments, for a copy in another process."""
+        return {
+            "url": self._url,
+            "timeout": self._timeout,
+            "credentials": self._credentials,
+            "headers": dict(self._headers),
+            "tls": self._tls,
+            "config": self._config,
+        }
+
+    # --- hooks -------------------------------------------------------------------------------
+
+    def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
+        """Send the bytes of one attempt and return the answer's (hook).
+
+        Block on nothing that :meth:`Deadline.abort` cannot end: ``deadline.lend(...)`` what can
+        be cut. When I/O fails, ask ``deadline.ended`` first and raise ``self._ended(...)``.
+
+        Raises:
+            TransportError: Whatever went wrong, typed, with the library's error as cause.
+        """
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        """Give back connections; may be called again (hook)."""
+        raise NotImplementedError
+
+
+def _rebuild(cls: type[Transport], settings: dict[str, Any]) -> Transport:
+    return cls(**settings)
+
+
+_transports: weakref.WeakSet[Transport] = weakref.WeakSet()
+
+
+def _forget_parents() -> None:
+    for transport in list(_transports):
+        transport._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parents)

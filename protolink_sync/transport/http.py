@@ -1,0 +1,411 @@
+"""ProtoLink over HTTP, on requests."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import threading
+from collections.abc import Mapping
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+import attrs
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPHeaderDict
+from urllib3.exceptions import DecodeError
+from urllib3.exceptions import HTTPError as Urllib3Error
+
+from protolink_sync._version import __version__
+from protolink_sync.config import TransportConfig
+from protolink_sync.errors import (
+    ProtoLinkError,
+    TLSVerificationError,
+    TransportConnectionError,
+    TransportLimitError,
+    TransportProtocolError,
+    TransportTimeoutError,
+)
+from protolink_sync.security import Credentials, TLSConfig, origin
+from protolink_sync.transport._call import Call
+from protolink_sync.transport._connections import Adapter, ConnectFailed, Pool
+from protolink_sync.transport._environment import authority_file, proxy_for
+from protolink_sync.transport._tls import client_context
+from protolink_sync.transport.base import Codec, Transport, TransportCapabilities
+from protolink_sync.wire import WireReply, WireRequest
+from protolink_sync.wire import http as http_codec
+
+__all__ = ["HTTPTransport"]
+
+USER_AGENT = f"protolink-sync/{__version__}"
+
+_READ_BYTES = 64 * 1024
+
+# How many (address, operation) pairs are kept prepared.
+_KNOWN_ROUTES = 1024
+
+# What requests does itself; something else there is a test library that wants to see the calls.
+_REQUESTS_SEND = HTTPAdapter.send
+
+# A library's errors that can come out of one exchange; each is turned into one of ours.
+_FOREIGN = (OSError, http.client.HTTPException, Urllib3Error, requests.RequestException)
+
+
+@attrs.frozen
+class _Route:
+    """What is the same for all calls of one operation at one address.
+
+    Args:
+        pool: The connections.
+        target: What stands in the request line.
+        url: The whole address of the operation.
+        headers: Headers of every call.
+    """
+
+    pool: Pool
+    target: str
+    url: str
+    headers: dict[str, str]
+
+
+class _Network:
+    """What one process has open: the session of requests and the routes."""
+
+    def __init__(self, transport: HTTPTransport) -> None:
+        config = transport.config
+        # The network must not keep the transport alive, nor the pools either of them.
+        tls, authority = transport._tls, authority_file() if transport._trust_env else None
+        self.adapter = Adapter(
+            {
+                "keepalive_interval": config.keepalive_interval,
+                "max_idle": config.max_idle_connections,
+                "connect_timeout": config.connect_timeout,
+            },
+            lambda: client_context(tls, authority),
+        )
+        self.session = requests.Session()
+        self.session.trust_env = False
+        self.session.mount("http://", self.adapter)
+        self.session.mount("https://", self.adapter)
+        self.session.headers.clear()
+        self.session.headers.update(
+            {"User-Agent": USER_AGENT, "Accept-Encoding": "gzip, deflate", **transport._headers}
+        )
+        self._proxy, self._trust_env = transport._proxy, transport._trust_env
+        self._proxies: dict[str, str | None] = {}
+        self._routes: dict[tuple[str, str, str], _Route] = {}
+        self._lock = threading.RLock()
+
+    def route(self, method: str, url: str, path: str) -> _Route:
+        """Return the prepared form of one operation at one address."""
+        key = (method, url, path)
+        route = self._routes.get(key)
+        if route is None:
+            with self._lock:
+                route = self._routes.get(key) or self._prepare(method, url + path)
+                if len(self._routes) >= _KNOWN_ROUTES:
+                    self._routes.clear()
+                self._routes[key] = route
+        return route
+
+    def proxies(self, url: str) -> dict[str, str]:
+        """Return the proxies for an address, in the form of requests."""
+        where = origin(url)
+        if where not in self._proxies:
+            proxy = self._proxy or (proxy_for(url) if self._trust_env else None)
+            if proxy is not None and proxy.lower().startswith("socks"):
+                raise ValueError(
+                    f"the proxy for {where} is a SOCKS proxy; only http:// and https:// proxies "
+                    "can be used"
+                )
+            self._proxies[where] = proxy
+        proxy = self._proxies[where]
+        return {} if proxy is None else {"all": proxy}
+
+    def _prepare(self, method: str, url: str) -> _Route:
+        prepared = self.session.prepare_request(requests.Request(method, url))
+        proxies = self.proxies(url)
+        pool = self.adapter.get_connection_with_tls_context(prepared, True, proxies=proxies)
+        headers = {str(name): str(value) for name, value in prepared.headers.items()}
+        headers.pop("Content-Length", None)
+        target = self.adapter.request_url(prepared, proxies)
+        if not target.startswith("/"):  # a plain request to a proxy, which may want a password
+            headers.update(pool.proxy_headers)
+        return _Route(pool, target, prepared.url or url, headers)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Close every connection that is not in use, and those when they come back."""
+        for pool in self.adapter.pools():
+            pool.close()
+        for route in list(self._routes.values()):
+            route.pool.close()
+
+
+class HTTPTransport(Transport):
+    """Carry calls to ProtoLink agents over HTTP/1.1, each thread on a kept connection.
+
+    Redirects are not followed, cookies not kept, ``.netrc`` is not read. Calls do not stream.
+
+    Args:
+        url: Address for calls that name none.
+        timeout: Budget of a call that gives none, in seconds; ``math.inf`` for none.
+        credentials: What the peers ask for: a ``str`` (bearer token), ``BearerToken``,
+            ``APIKey``, ``BasicAuth``, a mapping from origin to one of these, or a callable
+            ``(origin, refresh) -> headers``.
+        headers: Headers for every call.
+        tls: Certificates; None for the system's authorities.
+        proxy: URL of a proxy for all calls; None for what the environment says.
+        trust_env: False ignores the environment's proxies and CA bundles.
+        config: Sizes, retries, connections.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, an address is no URL of this transport, or a
+            header is not allowed.
+    """
+
+    transport_type: ClassVar[str] = "http"
+    schemes: ClassVar[tuple[str, ...]] = ("http", "https")
+    capabilities: ClassVar[TransportCapabilities] = TransportCapabilities(
+        networked=True, streaming=False, tls=True, bidirectional=False, persistent_connections=True
+    )
+    _codec: ClassVar[Codec] = http_codec
+
+    def __init__(
+        self,
+        url: str | None = None,
+        timeout: float = 300.0,
+        *,
+        credentials: Credentials | None = None,
+        headers: Mapping[str, str] | None = None,
+        tls: TLSConfig | None = None,
+        proxy: str | None = None,
+        trust_env: bool = True,
+        config: TransportConfig | None = None,
+    ) -> None:
+        if not isinstance(trust_env, bool):
+            raise TypeError(f"trust_env is {trust_env!r}, must be True or False")
+        self._proxy = None if proxy is None else _checked_proxy(proxy)
+        self._trust_env = trust_env
+        super().__init__(
+            url, timeout, credentials=credentials, headers=headers, tls=tls, config=config
+        )
+
+    def _begin_process(self) -> None:
+        super()._begin_process()
+        self._network: _Network | None = None
+        self._network_lock = threading.RLock()
+
+    def _settings(self) -> dict[str, Any]:
+        if self._proxy is not None and urlsplit(self._proxy).password is not None:
+            raise TypeError(
+                "proxy= of this HTTPTransport holds a password and cannot be pickled: "
+                "name the proxy in the environment (HTTPS_PROXY)"
+            )
+        return {**super()._settings(), "proxy": self._proxy, "trust_env": self._trust_env}
+
+    def _net(self) -> _Network:
+        network = self._network
+        if network is None:
+            with self._network_lock:
+                network = self._network = self._network or _Network(self)
+        return network
+
+    # --- hooks -------------------------------------------------------------------------------
+
+    def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
+        context = request.context
+        route = self._net().route(request.method, context.url, request.path)
+        headers = {**route.headers, **request.headers, **(request.credentials or {})}
+        try:
+            if HTTPAdapter.send is _REQUESTS_SEND:
+                reply = self._direct(route, request, headers, deadline)
+            else:
+                reply = self._through_requests(route, request, headers, deadline)
+        except _FOREIGN as error:
+            if deadline.ended is not None:
+                raise self._ended(deadline, context) from error
+            raise self._typed(error, request, deadline) from error
+        # A cut connection looks like the end of a body that ends with its connection.
+        if deadline.ended is not None:
+            raise self._ended(deadline, context)
+        return reply
+
+    def _close(self) -> None:
+        network = self._network
+        if network is not None:
+            network.close()
+
+    # --- one exchange ------------------------------------------------------------------------
+
+    def _direct(
+        self, route: _Route, request: WireRequest, headers: dict[str, str], call: Call
+    ) -> WireReply:
+        connection = route.pool.lend_to(call)
+        call.phase = "send"
+        if connection.is_closed and route.pool.proxy is not None and connection.encrypted:
+            route.pool._prepare_proxy(connection)
+        connection.send_request(request.method, route.target, request.body, headers)
+        call.phase = "wait"
+        raw = connection.read_head()
+        call.phase = "read"
+        body = self._read(raw, request)
+        route.pool.give_back(connection, call)
+        return WireReply(raw.status, raw.reason, _lower(raw.headers), body)
+
+    def _through_requests(
+        self, route: _Route, request: WireRequest, headers: dict[str, str], call: Call
+    ) -> WireReply:
+        """Send as requests does: for libraries that replace its adapter in tests."""
+        prepared = requests.Request(
+            request.method, route.url, headers=headers, data=request.body
+        ).prepare()
+        call.phase = "send"
+        response = self._net().session.send(
+            prepared, stream=True, allow_redirects=False, timeout=call.remaining()
+        )
+        call.phase = "read"
+        try:
+            body = self._read_stream(response.raw, request)
+        finally:
+            response.close()
+        names = {name.lower(): value for name, value in response.headers.items()}
+        return WireReply(response.status_code, response.reason or "", names, body)
+
+    def _read(self, raw: http.client.HTTPResponse, request: WireRequest) -> bytes:
+        """Return the whole body, within the limit."""
+        limit = self._config.limits.max_response_bytes
+        length = raw.length
+        if length is not None and length > limit:
+            raise self._too_large(request, f"announces {length} bytes")
+        if raw.headers.get("content-encoding", "identity").lower() != "identity":
+            return self._read_stream(_inflated(raw), request)
+        if length is not None:
+            return raw.read()
+        return self._read_stream(raw, request)
+
+    def _read_stream(self, raw: Any, request: WireRequest) -> bytes:
+        """Return a body of unknown length, counted as it comes."""
+        limit = self._config.limits.max_response_bytes
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            piece = raw.read(_READ_BYTES)
+            if not piece:
+                return b"".join(pieces)
+            size += len(piece)
+            if size > limit:
+                raise self._too_large(request, f"has more than {limit} bytes")
+            pieces.append(piece)
+
+    def _too_large(self, request: WireRequest, what: str) -> TransportLimitError:
+        limit = self._config.limits.max_response_bytes
+        return TransportLimitError(
+            f"{request.context.where}: the reply {what}, limit is {limit}. Raise "
+            "TransportLimits.max_response_bytes, or ask the agent for less"
+        )
+
+    # --- errors ------------------------------------------------------------------------------
+
+    def _typed(self, error: BaseException, request: WireRequest, call: Call) -> ProtoLinkError:
+        """Return our error for a library's. The only place where ``retryable`` is decided."""
+        where = request.context.where
+        running = (
+            ". The task may be running at the peer"
+            if call.submits and call.phase in ("wait", "read")
+            else ""
+        )
+        if isinstance(error, ConnectFailed) and error.only_timeouts:
+            return TransportTimeoutError(
+                f"{where}: connecting timed out ({error})", retryable=True, phase="connect"
+            )
+        if isinstance(error, ConnectFailed):
+            return TransportConnectionError(
+                f"{where}: cannot connect ({error}). Does an agent listen there?", retryable=True
+            )
+        if isinstance(error, socket.gaierror):
+            host = urlsplit(request.context.url).hostname
+            return TransportConnectionError(
+                f"{where}: the host {host!r} is not found ({error.strerror})", retryable=True
+            )
+        if isinstance(error, ssl.SSLError):
+            return self._tls_error(error, request)
+        if isinstance(error, DecodeError):
+            return TransportProtocolError(f"{where}: the reply's body cannot be inflated ({error})")
+        if isinstance(error, http.client.BadStatusLine) and not isinstance(
+            error, http.client.RemoteDisconnected
+        ):
+            return TransportProtocolError(
+                f"{where}: the peer does not speak HTTP; its answer begins {error.args[0][:100]!r}"
+            )
+        if isinstance(error, http.client.IncompleteRead) or "IncompleteRead" in str(error):
+            return TransportConnectionError(
+                f"{where}: the reply was cut short; the connection ended in its body{running}",
+                retryable=True,
+            )
+        if isinstance(error, OSError) and str(error).startswith("Tunnel connection failed"):
+            return TransportConnectionError(f"{where}: the proxy refused: {error}")
+        if isinstance(error, (ConnectionError, http.client.RemoteDisconnected)):
+            return TransportConnectionError(
+                f"{where}: the connection ended before the reply was whole ({error}){running}",
+                retryable=True,
+            )
+        if isinstance(error, (OSError, requests.ConnectionError)):
+            return TransportConnectionError(f"{where}: {error}{running}", retryable=True)
+        return TransportProtocolError(
+            f"{where}: the reply is not valid HTTP ({type(error).__name__}: {error})"
+        )
+
+    def _tls_error(self, error: ssl.SSLError, request: WireRequest) -> TransportConnectionError:
+        where, url = request.context.where, request.context.url
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return TLSVerificationError(
+                f"{where}: the certificate of {urlsplit(url).hostname} is not accepted: "
+                f"{error.verify_message}. Give its authority as TLSConfig(cafile=...), or call "
+                "the host by a name that is in the certificate"
+            )
+        if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"):
+            return TransportConnectionError(
+                f"{where}: the port does not speak TLS ({error.reason}). Did you mean http://?"
+            )
+        return TransportConnectionError(
+            f"{where}: TLS failed: {error.reason or error}. If the peer asks for a client "
+            "certificate, give TLSConfig(certfile=..., keyfile=...)"
+        )
+
+
+def _checked_proxy(proxy: str) -> str:
+    if not isinstance(proxy, str):
+        raise TypeError(f"proxy is a {type(proxy).__name__}, must be a str")
+    parts = urlsplit(proxy)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(
+            f"proxy is no URL of a proxy (scheme {parts.scheme!r}): "
+            "it must begin with http:// or https:// and have a host"
+        )
+    return proxy
+
+
+def _lower(headers: http.client.HTTPMessage) -> dict[str, str]:
+    """Return headers by their names in lower case, several of one name joined."""
+    result: dict[str, str] = {}
+    for name, value in headers.items():
+        name = name.lower()
+        result[name] = f"{result[name]}, {value}" if name in result else value
+    return result
+
+
+def _inflated(raw: http.client.HTTPResponse) -> urllib3.HTTPResponse:
+    """Return a reader that inflates; urllib3 does it in bounded steps."""
+    return urllib3.HTTPResponse(
+        body=raw,
+        headers=HTTPHeaderDict(raw.headers.items()),
+        status=raw.status,
+        preload_content=False,
+        decode_content=True,
+        original_response=raw,
+        enforce_content_length=True,
+        request_method="POST",
+    )

@@ -1,0 +1,113 @@
+"""Values to JSON bytes and back, strictly: what goes in comes out equal, or an error says where.
+
+NaN and Infinity are refused in both directions, big integers keep their digits, text is UTF-8
+without a byte order mark. With the extra ``fast`` orjson writes and msgspec reads; whatever they
+would do differently is left to the standard library, so the results are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+from protolink_sync.models._json import jsonable
+
+__all__ = ["dumps", "loads"]
+
+_INFINITE = (math.inf, -math.inf)
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in _INFINITE:
+        raise ValueError(f"{text} is too large for a float")
+    return number
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite).decode
+# No check for circles: the models have none, and in anything else jsonable() finds them.
+_encode = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
+).encode
+_encode_ascii = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+_fast_loads: Callable[[bytes], Any] | None
+_fast_dumps: Callable[..., bytes] | None
+try:
+    import msgspec
+    import orjson
+except ImportError:
+    _fast_loads = _fast_dumps = None
+    _FAST_OPTIONS = 0
+else:
+    _fast_loads = msgspec.json.Decoder().decode
+    _fast_dumps = orjson.dumps
+    _FAST_OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+
+
+def dumps(value: Any) -> bytes:
+    """Return a value as compact JSON in UTF-8.
+
+    Args:
+        value: JSON values, and in them models, dataclasses, enums and datetimes.
+
+    Raises:
+        TypeError: Something in it is no JSON; the message has its path.
+        ValueError: It holds NaN or Infinity, or itself; the message has the path.
+
+    >>> dumps({"n": 10**20, "t": "ä"})
+    b'{"n":100000000000000000000,"t":"\\xc3\\xa4"}'
+    """
+    if _fast_dumps is not None:
+        try:
+            fast = _fast_dumps(value, None, _FAST_OPTIONS)
+        except Exception:
+            fast = None
+        # orjson writes NaN as null; without a null there was none.
+        if fast is not None and b"null" not in fast:
+            return fast
+    try:
+        text = _encode(value)
+    except (TypeError, ValueError, RecursionError):
+        # Something in it is no plain JSON: convert it, or have the path of what cannot be.
+        text = _encode(jsonable(value))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair: JSON can escape it, UTF-8 cannot hold it
+        return _encode_ascii(jsonable(value)).encode()
+
+
+def loads(data: bytes) -> Any:
+    """Return the value that JSON bytes hold.
+
+    Args:
+        data: One JSON document in UTF-8.
+
+    Raises:
+        ValueError: The bytes are not UTF-8, no JSON, or hold NaN, Infinity, or nesting deeper
+            than Python can follow; the message says what and where.
+
+    >>> loads(b'{"n": 18446744073709551617}')
+    {'n': 18446744073709551617}
+    """
+    if _fast_loads is not None:
+        try:
+            return _fast_loads(data)
+        except Exception:  # the standard library decides, and words the error
+            pass
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start} is not UTF-8 ({error.reason})") from error
+    if text.startswith("\ufeff"):
+        raise ValueError("it begins with a byte order mark, which JSON does not allow")
+    try:
+        return _decode(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error

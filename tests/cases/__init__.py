@@ -1,0 +1,1 @@
+"""Cases drawn from public bug reports: what comes over the wire, what a good client does."""
