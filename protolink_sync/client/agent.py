@@ -38,6 +38,7 @@ __all__ = ["AgentClient", "SyncAgentClient"]
 
 Protocol = Literal["auto", "protolink", "a2a"]
 
+_PROTOCOLS = get_args(Protocol)
 _ANSWERING_ROLES = frozenset(("agent", "assistant"))
 
 
@@ -493,10 +494,8 @@ class AgentClient:
         self.__dict__.update(state)
 
     def _check_protocol(self, protocol: str) -> None:
-        if protocol not in get_args(Protocol):
-            raise ValueError(
-                f"unknown protocol {protocol!r}; known: {', '.join(get_args(Protocol))}"
-            )
+        if protocol not in _PROTOCOLS:
+            raise ValueError(f"unknown protocol {protocol!r}; known: {', '.join(_PROTOCOLS)}")
         if protocol == "a2a":
             raise A2AClientError("protocol='a2a' was asked for, but this client has no A2A side")
 

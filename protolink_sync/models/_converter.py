@@ -147,7 +147,7 @@ def _converter() -> tuple[Converter, type[Exception]]:
             for name in value:
                 if name not in names:
                     result.extra[name] = value[name]
-            result._after_reading(data)
+            result._after_reading(value)
             return result
 
         return read

@@ -45,9 +45,12 @@ def jsonable(value: Any, path: str = "$") -> Any:
     >>> jsonable({"when": date(2026, 11, 29), "pair": (1, None), 3: True})
     {'when': '2026-11-29', 'pair': [1, None], '3': True}
     """
-    if type(value) in _ATOMS:
+    kind = type(value)
+    if kind in _ATOMS:
         return value
     try:
+        if kind is not dict and kind is not list and hasattr(kind, "_json_members"):
+            return _plain(value._json_members())
         return _plain(value)
     except (_NotPlainError, RecursionError):
         pass

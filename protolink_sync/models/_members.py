@@ -65,7 +65,7 @@ class JSONObject:
         return data
 
     def _after_reading(self, data: Mapping[str, Any]) -> None:
-        """Take over what a single member does not tell."""
+        """Take over from the received ``data`` what a single member does not tell."""
 
 
 def _empty_as_none(extra: dict[str, Any] | None) -> dict[str, Any] | None:

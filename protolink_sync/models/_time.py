@@ -7,12 +7,9 @@ from datetime import datetime, timedelta, timezone
 
 __all__ = ["instant", "parse_datetime", "utc_now"]
 
-_TIMESTAMP = re.compile(
-    r"""\s* (\d{4})-(\d\d)-(\d\d)
+_TIMESTAMP = r"""\s* (\d{4})-(\d\d)-(\d\d)
         (?: [Tt\ ] (\d\d):(\d\d) (?: :(\d\d) (?: [.,](\d+) )? )?
-            \s* ( [Zz] | [+-]\d\d (?: :?\d\d )? )? )? \s*""",
-    re.VERBOSE | re.ASCII,
-)
+            \s* ( [Zz] | [+-]\d\d (?: :?\d\d )? )? )? \s*"""
 _EPOCH_DAY = datetime(1970, 1, 1).toordinal()
 _SECOND = 1_000_000_000
 
@@ -46,7 +43,8 @@ def instant(text: object) -> int | None:
     """
     if not isinstance(text, str):
         return None
-    match = _TIMESTAMP.fullmatch(text)
+    # Compiled at the first use, and kept by re: many programs never compare two moments.
+    match = re.fullmatch(_TIMESTAMP, text, re.VERBOSE | re.ASCII)
     if match is None:
         return None
     year, month, day, hour, minute, second, fraction, zone = match.groups()

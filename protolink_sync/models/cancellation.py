@@ -57,10 +57,10 @@ class TaskCancellationRequest(JSONObject):
         return read
 
     def _after_reading(self, data: Mapping[str, Any]) -> None:
-        # Read beside the metadata, it is written there too.
-        metadata = data.get("metadata") or {}
-        if self.reason is not None and self.reason != metadata.get("reason"):
-            self.extra.setdefault("reason", self.reason)
+        # Where it was read beside the metadata, it is written there too.
+        if "reason" in data:
+            self.extra["reason"] = data["reason"]
 
     def _json_members(self) -> dict[str, Any]:
-        return {"id": self.id, "metadata": self.metadata, **self.extra}
+        members = {"id": self.id, "metadata": self.metadata}
+        return {**members, **self.extra, **members}

@@ -266,8 +266,8 @@ class AgentCard(JSONObject):
 
     def _after_reading(self, data: Mapping[str, Any]) -> None:
         # An empty list is not written for itself, but where one was read it is.
-        if data.get("additionalInterfaces") == []:
-            self.extra.setdefault("additionalInterfaces", [])
+        if "additionalInterfaces" in data and not self.interfaces:
+            self.extra["additionalInterfaces"] = []
 
     def _json_members(self) -> dict[str, Any]:
         members = super()._json_members()

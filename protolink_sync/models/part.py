@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import builtins
 import os
-import pathlib
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
@@ -18,6 +17,9 @@ from protolink_sync.models._members import LazyExtra, brief
 from protolink_sync.models._readers import text as read_text
 from protolink_sync.models.tools import USUAL_CONTENT, RouteDecision, ToolCall, ToolOutput
 from protolink_sync.types import PartType
+
+if TYPE_CHECKING:
+    import pathlib
 
 __all__ = ["Part"]
 
@@ -215,10 +217,11 @@ class Part(LazyExtra):
         Raises:
             OSError: The file cannot be read.
         """
+        import mimetypes
+        import pathlib
+
         file = pathlib.Path(path)
         if media_type is None:
-            import mimetypes
-
             media_type = mimetypes.guess_type(file.name)[0] or _ANY_BYTES
         return cls("file", _raw_content(file.read_bytes(), media_type, file.name, metadata))
 
@@ -291,6 +294,8 @@ class Part(LazyExtra):
             FileExistsError: The directory has a file of that name.
             OSError: It cannot be written.
         """
+        import pathlib
+
         data = self.as_bytes()
         target = pathlib.Path(path)
         if not target.is_dir():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
+import warnings
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar, overload
+from urllib.parse import SplitResult, urlsplit
 
 from protolink_sync.config import TransportConfig
 from protolink_sync.models import AgentCard, Task
@@ -11,11 +14,16 @@ from protolink_sync.security import TLSConfig
 from protolink_sync.server.endpoints import Endpoints
 from protolink_sync.server.engine import Engine
 from protolink_sync.server.handle import AgentServer
+from protolink_sync.server.host import HTTPHost
 from protolink_sync.server.runs import Run, current_run
 from protolink_sync.server.runtime import RuntimeHost
 from protolink_sync.server.tools import Tool
+from protolink_sync.server.wsgi import Application
 
 __all__ = ["Agent"]
+
+_SCHEMES = ("http", "https", "runtime")
+_EVERYWHERE = ("0.0.0.0", "::")
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -90,12 +98,11 @@ class Agent:
     ) -> Callable[[_Function], _Function]: ...
     def tool(
         self,
-        function: _Function | None = None,
-        /,
+        function: Callable[..., Any] | None = None,
         *,
         name: str | None = None,
         description: str | None = None,
-    ) -> _Function | Callable[[_Function], _Function]:
+    ) -> Callable[..., Any]:
         """Let callers call a function by name; use it as a decorator, with or without arguments.
 
         The arguments are checked against the function's annotations before it is called. What it
@@ -111,7 +118,7 @@ class Agent:
             ValueError: There is a tool of this name.
         """
 
-        def add(function: _Function) -> _Function:
+        def add(function: Callable[..., Any]) -> Callable[..., Any]:
             self._engine.add_tool(Tool.of(function, name, description))
             return function
 
@@ -178,12 +185,53 @@ class Agent:
             ValueError: The address is none of these, or is served already in this process.
             OSError: The port cannot be had.
         """
-        scheme, _, rest = url.partition("://")
-        name, limits = rest.rstrip("/"), self._engine.config.limits
-        if scheme != "runtime" or not name or tls is not None:
+        address = urlsplit(url) if isinstance(url, str) else None
+        if address is None or not address.hostname or address.scheme not in _SCHEMES:
             raise ValueError(
                 f"cannot serve at {url!r}: give http://host:port, https://host:port with tls=, "
                 "or runtime://name"
             )
+        if (address.scheme == "https") != (tls is not None):
+            raise ValueError(f"cannot serve at {url!r}: https needs tls=, and only https takes it")
+        if address.scheme == "runtime":
+            return self._serve_runtime(url)
+        if address.path.strip("/") or address.query or address.fragment or address.username:
+            raise ValueError(f"cannot serve at {url!r}: give host and port only")
+        return self._serve_http(address, tls)
+
+    def wsgi_app(self) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
+        """Return a WSGI application, for any server with threads.
+
+        The card keeps its address: give it the one at which others reach the server.
+        """
+        return Application(self._engine, self._authenticate)
+
+    def _serve_runtime(self, url: str) -> AgentServer:
         endpoints = Endpoints(self._engine, url, "runtime", lambda: {"ready": True})
-        return AgentServer(RuntimeHost(url, endpoints, limits.max_request_bytes))
+        largest = self._engine.config.limits.max_request_bytes
+        return AgentServer(RuntimeHost(url, endpoints, largest))
+
+    def _serve_http(self, address: SplitResult, tls: TLSConfig | None) -> AgentServer:
+        name = address.hostname or ""
+        default = 443 if tls is not None else 80
+        port = default if address.port is None else address.port
+        if self._authenticate is None and not _is_loopback(name):
+            warnings.warn(
+                f"anybody who reaches {name} can call this agent: give it authenticate=, or serve "
+                "it at 127.0.0.1",
+                UserWarning,
+                stacklevel=3,
+            )
+        engine = self._engine
+        host = HTTPHost(name, port, tls=tls, config=engine.config, abandon=engine.runs.abandon)
+        # "Every address of this machine" is no address for others; the card may have one.
+        url = None if name in _EVERYWHERE and self.card.url.startswith(address.scheme) else host.url
+        host.serve(Application(engine, self._authenticate, url))
+        return AgentServer(host)
+
+
+def _is_loopback(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"

@@ -67,7 +67,9 @@ class Endpoints:
             EndpointSpec("readiness", "/readyz", "GET", lambda _data, _who: health()),
             EndpointSpec("status", "/status", "GET", self._status, "html"),
         ]
-        self._table = {(spec.method, spec.path): spec for spec in specs}
+        self._table: dict[tuple[str, str], EndpointSpec] = {
+            (spec.method, spec.path): spec for spec in specs
+        }
 
     @staticmethod
     def _post(
@@ -87,8 +89,9 @@ class Endpoints:
         if spec is not None:
             return spec
         if self.methods(path):
-            raise RefusedError(405, f"{path} does not answer {method}", "MethodNotAllowed")
-        raise RefusedError(404, f"there is no endpoint {method} {path}", "NotFound")
+            message = f"{path} does not answer {method}"
+            raise RefusedError(405, message, "MethodNotAllowed", told=False)
+        raise RefusedError(404, f"there is no endpoint {method} {path}", "NotFound", told=False)
 
     def methods(self, path: str) -> list[str]:
         """Return the methods that a path answers; none if it is unknown."""
@@ -121,7 +124,7 @@ class Endpoints:
         if spec.path == _CANCEL and self._is_running(data, principal):
             # What was answered about an earlier run of the task does not hold for this one.
             self._engine.answers.forget(identity)
-        return self._engine.answers.once(identity, lambda: self._carry_out(spec, data, principal))
+        return self._engine.answers.once(identity, self._carry_out, spec, data, principal)
 
     def _carry_out(self, spec: EndpointSpec, data: Any, principal: Hashable) -> bytes:
         parser = spec.request_parser

@@ -136,13 +136,13 @@ class Engine:
         assert self._infer is not None
         asked = part.content if isinstance(part.content, dict) else {}
         value = joined(self._infer(**self._infer_arguments(asked)))
-        if not isinstance(value, (Part, Message, Artifact)):
-            value = Part.infer_output(value)
+        is_output = isinstance(value, (Part, Message, Artifact))
+        output: Output = value if is_output else Part.infer_output(value)
         question = asked.get("prompt") or asked.get("user")
         self.conversations.add(
-            current_run().principal, session_of(task), _as_text(question), _as_text(value)
+            current_run().principal, session_of(task), _as_text(question), _as_text(output)
         )
-        return value
+        return output
 
 
 def _as_text(value: Any) -> str:

@@ -37,12 +37,12 @@ def offered(
     takes_all = any(parameter.kind is _CATCH_ALL for parameter in parameters)
     named = [p for p in parameters if p.kind in _BY_NAME and p.name in names]
     for parameter in parameters:
-        if parameter.default is parameter.empty and parameter not in named:
-            if parameter.kind not in (_CATCH_ALL, inspect.Parameter.VAR_POSITIONAL):
-                raise TypeError(
-                    f"{getattr(function, '__name__', function)} asks for {parameter.name!r}; "
-                    f"it can have {', '.join(names)} (by name)"
-                )
+        is_open = parameter.kind in (_CATCH_ALL, inspect.Parameter.VAR_POSITIONAL)
+        if not is_open and parameter.default is parameter.empty and parameter not in named:
+            raise TypeError(
+                f"{getattr(function, '__name__', function)} asks for {parameter.name!r}; "
+                f"it can have {', '.join(names)} (by name)"
+            )
     required = [p.name for p in named if p.default is p.empty]
     taken = set(names) if takes_all else {p.name for p in named}
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from typing import Any
 
 from protolink_sync.server.refusal import RefusedError
 
@@ -55,12 +56,13 @@ class Answers:
         self._stored: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()
         self._bytes = 0
 
-    def once(self, identity: Hashable, carry_out: Callable[[], bytes]) -> bytes:
+    def once(self, identity: Hashable, carry_out: Callable[..., bytes], *args: Any) -> bytes:
         """Return the answer to a call, carrying it out only if it is new.
 
         Args:
             identity: What makes two calls the same: principal, path, key, digest of the body.
             carry_out: Makes the answer, or raises; called without a lock.
+            *args: What it is called with.
 
         Raises:
             RefusedError: The call was refused, now or when it was first made; or the first one
@@ -76,7 +78,7 @@ class Answers:
         if running is not None:
             return self._wait_for(running)
         try:
-            answer = carry_out()
+            answer = carry_out(*args)
         except BaseException as error:
             self._end(identity, mine, error)
             raise

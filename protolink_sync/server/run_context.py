@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import Any
 
 from protolink_sync.models import Task
@@ -13,7 +12,7 @@ __all__ = ["enter_run", "session_of"]
 def enter_run(task: Task, agent_name: str) -> None:
     """Note run, session and agent in the metadata of a task; what is there already is kept.
 
-    Members that would be null or empty are left out, which is read as the same.
+    Members that would hold a default are left out, which is read as the same.
 
     Source:
         wire/protolink.md 14, "What the server adds to ``metadata``", "``run_context`` keys".
@@ -23,8 +22,6 @@ def enter_run(task: Task, agent_name: str) -> None:
         "run_id": metadata.get("run_id", task.id),
         "session_id": metadata.get("session_id", task.id),
         "agent_chain": [agent_name],
-        "canceled": False,
-        "created_at": datetime.now(timezone.utc).isoformat(),
     }
     given = metadata.get("run_context")
     if isinstance(given, dict):

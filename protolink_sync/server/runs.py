@@ -93,7 +93,9 @@ class Runs:
         with self._lock:
             if self._running.setdefault((principal, run.task_id), run) is not run:
                 raise RefusedError(
-                    409, f"task {run.task_id!r} is being executed already", "TaskAlreadyRunningError"
+                    409,
+                    f"task {run.task_id!r} is being executed already",
+                    "TaskAlreadyRunningError",
                 )
         run.token = _current.set(run)
         return run

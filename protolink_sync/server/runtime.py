@@ -6,8 +6,7 @@ import threading
 
 from protolink_sync.server.endpoints import Endpoints
 from protolink_sync.server.refusal import RefusedError
-from protolink_sync.wire import json
-from protolink_sync.wire.envelope import decode_request, encode_error
+from protolink_sync.wire import envelope, json
 
 __all__ = ["RuntimeHost", "runtime_agent"]
 
@@ -53,25 +52,25 @@ class RuntimeHost:
         """Answer one envelope with another, in the calling thread."""
         if len(payload) > self._largest:
             message = f"the request has {len(payload)} bytes, limit is {self._largest}"
-            return encode_error(None, "TransportLimitError", message)
+            return envelope.encode_error(None, "TransportLimitError", message)
         try:
-            envelope = decode_request(payload)
+            call = envelope.decode_request(payload)
         except ValueError as error:
-            return encode_error(None, "ValueError", str(error))
-        request_id = envelope.get("id")
-        key = envelope.get("idempotency_key")
+            return envelope.encode_error(None, "ValueError", str(error))
+        request_id = call.get("id")
+        key = call.get("idempotency_key")
         identity = json.dumps(request_id)
         try:
-            spec = self._endpoints.find(envelope["method"], envelope["path"])
+            spec = self._endpoints.find(call["method"], call["path"])
             answer = self._endpoints.answer(
                 spec,
-                envelope.get("data"),
+                call.get("data"),
                 key=key if isinstance(key, str) and key else None,
                 # All of the envelope that a repeated call has in common with the first.
                 content=payload.replace(identity, b"", 1),
             )
         except RefusedError as error:
-            return encode_error(request_id, error.kind, error.message)
+            return envelope.encode_error(request_id, error.kind, error.message)
         if spec.content_type == "html":
             answer = json.dumps(answer.decode())
         # The answer is JSON already: it is put into its envelope, not decoded for that.

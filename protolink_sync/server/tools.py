@@ -47,10 +47,10 @@ class Tool:
         """
         if not callable(function):
             raise TypeError(f"a tool is a function, not a {type(function).__name__}")
-        name = name or getattr(function, "__name__", type(function).__name__)
-        description = inspect.getdoc(function) or "" if description is None else description
-        inputs, output = _schemas(function, name)
-        return cls(name, description, function, inputs, output)
+        known_as = name or str(getattr(function, "__name__", type(function).__name__))
+        does = inspect.getdoc(function) if description is None else description
+        inputs, output = _schemas(function, known_as)
+        return cls(known_as, does or "", function, inputs, output)
 
     @property
     def skill(self) -> AgentSkill:

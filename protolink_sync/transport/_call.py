@@ -20,16 +20,18 @@ class Call(Deadline):
 
     Attributes:
         outcome: How the call ends as things stand; None before it begins and once it is counted.
+        over: Whether all that the call held is given back.
         sent: Bytes of the bodies sent.
         received: Bytes of the replies' bodies, inflated.
         submits: Whether the call gives the peer a task to work on.
     """
 
-    __slots__ = ("outcome", "received", "sent", "submits")
+    __slots__ = ("outcome", "over", "received", "sent", "submits")
 
     def __init__(self, timeout: float, cancel: CancelToken | None) -> None:
         super().__init__(timeout, cancel=cancel)
         self.outcome: Outcome | None = None
+        self.over = False
         self.sent = 0
         self.received = 0
         self.submits = False

@@ -14,10 +14,13 @@ import errno
 import http.client
 import math
 import socket
+import ssl
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import SplitResult
 
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -254,7 +257,7 @@ class Pool(HTTPConnectionPool):
 
     ConnectionCls = Connection
 
-    # Set by the adapter that makes the pool.
+    # The transport's settings; whoever asks for the pool sets them.
     keepalive_interval: float | None = 20.0
     max_idle = 10
     connect_timeout = math.inf
@@ -348,19 +351,17 @@ class TLSPool(Pool, HTTPSConnectionPool):
     ConnectionCls = TLSConnection
 
 
+_POOLS: dict[str, type] = {"http": Pool, "https": TLSPool}
+
+
 class Adapter(HTTPAdapter):
     """The adapter of requests, with our pools; redirects, retries and cookies are not its job.
 
     Args:
-        pool_settings: Attributes of the pools.
         tls_context: Gives the TLS context for an origin's first connection.
     """
 
-    def __init__(self, pool_settings: dict[str, Any], tls_context: Any) -> None:
-        self._classes = {
-            "http": type("Pool", (Pool,), dict(pool_settings)),
-            "https": type("TLSPool", (TLSPool,), dict(pool_settings)),
-        }
+    def __init__(self, tls_context: Callable[[], ssl.SSLContext]) -> None:
         self._tls_context = tls_context
         # One: our pools keep their connections themselves.
         super().__init__(pool_connections=256, pool_maxsize=1, max_retries=0)
@@ -368,28 +369,34 @@ class Adapter(HTTPAdapter):
     def init_poolmanager(self, *args: Any, **settings: Any) -> None:
         """Make the manager of direct connections."""
         super().init_poolmanager(*args, **settings)
-        self.poolmanager.pool_classes_by_scheme = self._classes
+        self.poolmanager.pool_classes_by_scheme = _POOLS
 
     def proxy_manager_for(self, proxy: str, **settings: Any) -> Any:
         """Return the manager of connections through one proxy."""
         if proxy not in self.proxy_manager and proxy.lower().startswith("https:"):
             settings.setdefault("proxy_ssl_context", self._tls_context())
         manager = super().proxy_manager_for(proxy, **settings)
-        manager.pool_classes_by_scheme = self._classes
+        manager.pool_classes_by_scheme = _POOLS
         return manager
 
-    def build_connection_pool_key_attributes(
-        self, request: Any, verify: Any, cert: Any = None
-    ) -> tuple[Any, Any]:
-        """Return what tells pools apart; TLS comes from our own context alone."""
-        host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
-        if host["scheme"] != "https":
-            return host, {}
-        context = self._tls_context()
-        return host, {
-            "ssl_context": context,
-            "assert_hostname": None if context.check_hostname else False,
-        }
+    def pool(self, url: SplitResult, proxy: str | None) -> Pool:
+        """Return the connections to one origin; TLS comes from our own context alone.
+
+        Args:
+            url: An address at the origin.
+            proxy: URL of the proxy to go through.
+        """
+        settings: dict[str, Any] = {}
+        if url.scheme == "https":
+            context = self._tls_context()
+            settings["ssl_context"] = context
+            settings["assert_hostname"] = None if context.check_hostname else False
+        manager = self.poolmanager if proxy is None else self.proxy_manager_for(proxy)
+        pool: Any = manager.connection_from_host(
+            url.hostname, url.port, url.scheme, pool_kwargs=settings
+        )
+        assert isinstance(pool, Pool)
+        return pool
 
     def pools(self) -> list[Pool]:
         """Return every pool, those behind proxies too."""

@@ -6,7 +6,7 @@ import ipaddress
 import os
 from urllib.parse import urlsplit
 
-from requests.utils import get_environ_proxies, select_proxy
+from requests.utils import should_bypass_proxies
 
 __all__ = ["authority_file", "proxy_for"]
 
@@ -29,6 +29,16 @@ def _excepted(host: str) -> bool:
     return False
 
 
+def _named(scheme: str) -> str | None:
+    """Return the proxy that a variable names for one scheme; lower case wins."""
+    for name in (f"{scheme}_proxy", "all_proxy"):
+        found = os.environ.get(name) or os.environ.get(name.upper())
+        # In a CGI program HTTP_PROXY is what a visitor sent as the header "Proxy".
+        if found and not (name == "http_proxy" and "REQUEST_METHOD" in os.environ):
+            return found
+    return None
+
+
 def proxy_for(url: str) -> str | None:
     """Return the proxy that the environment names for an address, or None.
 
@@ -38,10 +48,12 @@ def proxy_for(url: str) -> str | None:
     Args:
         url: The address that is called.
     """
-    # requests knows the IPv4 half of this only.
-    if _excepted(urlsplit(url).hostname or ""):
+    parts = urlsplit(url)
+    proxy = _named(parts.scheme)
+    # requests knows host names and IPv4 networks in NO_PROXY, but no IPv6 networks.
+    if proxy is None or _excepted(parts.hostname or "") or should_bypass_proxies(url, None):
         return None
-    return select_proxy(url, get_environ_proxies(url)) or None
+    return proxy
 
 
 def authority_file() -> str | None:

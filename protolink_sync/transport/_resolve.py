@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import socket
@@ -32,16 +31,8 @@ class _Lookup(Call):
         self.done = False
 
 
-def _is_literal(host: str) -> bool:
-    for family in (socket.AF_INET, socket.AF_INET6):
-        with contextlib.suppress(OSError):
-            socket.inet_pton(family, host.partition("%")[0])
-            return True
-    return False
-
-
-def _ask(host: str, port: int) -> list[Address]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+def _ask(host: str, port: int, flags: int = 0) -> list[Address]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
     return [(family, kind, proto, address) for family, kind, proto, _, address in found]
 
 
@@ -56,8 +47,10 @@ def resolve(host: str, port: int, call: Call) -> list[Address]:
     Raises:
         OSError: There is no such host; or the call was ended, as ``call.ended`` says.
     """
-    if _is_literal(host):
-        return _ask(host, port)
+    try:
+        return _ask(host, port, socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        pass  # a name
     slots = _lookup_slots()
     # The call itself stands in the queue; once it is through, the look-up takes its place.
     lookup = _Lookup()

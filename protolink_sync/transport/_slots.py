@@ -26,11 +26,17 @@ class Slots:
         self.active: dict[Call, None] = {}
         self._waiting: deque[Call] = deque()
 
-    def acquire(self, call: Call) -> bool:
-        """Give the call a slot, waiting for one if need be; False if the call was ended."""
+    def acquire(self, call: Call, *, nested: bool = False) -> bool:
+        """Give the call a slot, waiting for one if need be; False if the call was ended.
+
+        Args:
+            call: The call.
+            nested: Begin at once, above the limit: the call that holds the slot waits for this
+                one.
+        """
         # First in, then counted: of two that come at once at least one sees that it is too many.
         self.active[call] = None
-        if len(self.active) <= self._limit and not self._waiting:
+        if nested or (len(self.active) <= self._limit and not self._waiting):
             return call.may_go_on()
         self._waiting.append(call)
         self.active.pop(call, None)

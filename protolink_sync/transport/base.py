@@ -43,7 +43,7 @@ from protolink_sync.transport._call import Call
 from protolink_sync.transport._metrics import Metrics, TransportMetricsSnapshot
 from protolink_sync.transport._slots import Slots
 from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest
-from protolink_sync.wire.http import parse
+from protolink_sync.wire import http as http_codec
 
 __all__ = ["Call", "Transport", "TransportCapabilities"]
 
@@ -57,6 +57,9 @@ _SECRET_HEADERS = frozenset(("authorization", "cookie", "proxy-authorization", "
 
 # How many addresses a transport keeps in checked form.
 _KNOWN_ADDRESSES = 1024
+
+
+_DEFAULTS = TransportConfig()
 
 
 @attrs.frozen
@@ -169,7 +172,7 @@ class Transport:
         if config is not None and not isinstance(config, TransportConfig):
             raise TypeError(f"config is a {type(config).__name__}, must be a TransportConfig")
         self._timeout = seconds("timeout", timeout)
-        self._config = config or TransportConfig()
+        self._config = config or _DEFAULTS
         self._tls = tls
         self._credentials = check_credentials(credentials)
         self._headers = caller_headers(headers)
@@ -303,7 +306,7 @@ class Transport:
         try:
             self._enter(call, context)
             value = self._attempts(call, spec, request)
-            result = parse(spec.response_parser, value, context)
+            result = http_codec.parse(spec.response_parser, value, context)
         except BaseException as error:
             self._account(call, context, error)
             raise
@@ -347,7 +350,7 @@ class Transport:
         # Unless it turns out otherwise, what ends the call is an interrupt.
         call.outcome = "cancelled"
         call.begin()
-        if not self._slots.acquire(call):
+        if not self._slots.acquire(call, nested=self._is_nested()):
             raise self._ended(call, context)
         # close() sets the flag first and then ends what it finds among the slots.
         self._check_open()
@@ -452,10 +455,13 @@ class Transport:
 
     def _end(self, call: Call) -> None:
         """Free everything the call holds and count it; any number of times."""
+        if call.over:
+            return
         call.finish()
         if self._config.collect_metrics:
             self._metrics.count(call)
         self._slots.release(call)
+        call.over = True
 
     def _ended(self, call: Call, context: TransportRequestContext) -> ProtoLinkError:
         """Return the error of a call that was ended from outside."""
@@ -594,6 +600,13 @@ class Transport:
             TransportError: Whatever went wrong, typed, with the library's error as cause.
         """
         raise NotImplementedError
+
+    def _is_nested(self) -> bool:
+        """Return whether this call is made inside another one of this transport (hook).
+
+        Such a call takes no slot of its own: the outer one would wait for itself.
+        """
+        return False
 
     def _close(self) -> None:
         """Give back connections; may be called again (hook)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import math
 import socket
 import ssl
 import threading
@@ -41,9 +42,11 @@ __all__ = ["HTTPTransport"]
 
 USER_AGENT = f"protolink-sync/{__version__}"
 
+_HEADERS = {"User-Agent": USER_AGENT, "Accept-Encoding": "gzip, deflate"}
+
 _READ_BYTES = 64 * 1024
 
-# How many (address, operation) pairs are kept prepared.
+# How many addresses of operations are kept prepared.
 _KNOWN_ROUTES = 1024
 
 # What requests does itself; something else there is a test library that wants to see the calls.
@@ -71,69 +74,50 @@ class _Route:
 
 
 class _Network:
-    """What one process has open: the session of requests and the routes."""
+    """What one process has open: the adapter of requests, its pools, and the routes."""
 
     def __init__(self, transport: HTTPTransport) -> None:
-        config = transport.config
+        self._config = transport.config
         # The network must not keep the transport alive, nor the pools either of them.
         tls, authority = transport._tls, authority_file() if transport._trust_env else None
-        self.adapter = Adapter(
-            {
-                "keepalive_interval": config.keepalive_interval,
-                "max_idle": config.max_idle_connections,
-                "connect_timeout": config.connect_timeout,
-            },
-            lambda: client_context(tls, authority),
-        )
-        self.session = requests.Session()
-        self.session.trust_env = False
-        self.session.mount("http://", self.adapter)
-        self.session.mount("https://", self.adapter)
-        self.session.headers.clear()
-        self.session.headers.update(
-            {"User-Agent": USER_AGENT, "Accept-Encoding": "gzip, deflate", **transport._headers}
-        )
+        self.adapter = Adapter(lambda: client_context(tls, authority))
+        self._headers = {**_HEADERS, **transport._headers}
         self._proxy, self._trust_env = transport._proxy, transport._trust_env
         self._proxies: dict[str, str | None] = {}
-        self._routes: dict[tuple[str, str, str], _Route] = {}
+        self._routes: dict[str, _Route] = {}
         self._lock = threading.RLock()
 
-    def route(self, method: str, url: str, path: str) -> _Route:
-        """Return the prepared form of one operation at one address."""
-        key = (method, url, path)
-        route = self._routes.get(key)
+    def route(self, url: str) -> _Route:
+        """Return the prepared form of one operation's address."""
+        route = self._routes.get(url)
         if route is None:
             with self._lock:
-                route = self._routes.get(key) or self._prepare(method, url + path)
+                route = self._routes.get(url) or self._prepare(url)
                 if len(self._routes) >= _KNOWN_ROUTES:
                     self._routes.clear()
-                self._routes[key] = route
+                self._routes[url] = route
         return route
 
-    def proxies(self, url: str) -> dict[str, str]:
-        """Return the proxies for an address, in the form of requests."""
+    def proxy(self, url: str) -> str | None:
+        """Return the proxy for an address; the environment is asked once for each origin."""
         where = origin(url)
         if where not in self._proxies:
             proxy = self._proxy or (proxy_for(url) if self._trust_env else None)
-            if proxy is not None and proxy.lower().startswith("socks"):
-                raise ValueError(
-                    f"the proxy for {where} is a SOCKS proxy; only http:// and https:// proxies "
-                    "can be used"
-                )
-            self._proxies[where] = proxy
-        proxy = self._proxies[where]
-        return {} if proxy is None else {"all": proxy}
+            self._proxies[where] = None if proxy is None else _checked_proxy(proxy)
+        return self._proxies[where]
 
-    def _prepare(self, method: str, url: str) -> _Route:
-        prepared = self.session.prepare_request(requests.Request(method, url))
-        proxies = self.proxies(url)
-        pool = self.adapter.get_connection_with_tls_context(prepared, True, proxies=proxies)
-        headers = {str(name): str(value) for name, value in prepared.headers.items()}
-        headers.pop("Content-Length", None)
-        target = self.adapter.request_url(prepared, proxies)
-        if not target.startswith("/"):  # a plain request to a proxy, which may want a password
-            headers.update(pool.proxy_headers)
-        return _Route(pool, target, prepared.url or url, headers)  # type: ignore[arg-type]
+    def _prepare(self, url: str) -> _Route:
+        proxy = self.proxy(url)
+        parts = urlsplit(url)
+        pool = self.adapter.pool(parts, proxy)
+        pool.keepalive_interval = self._config.keepalive_interval
+        pool.max_idle = self._config.max_idle_connections
+        pool.connect_timeout = self._config.connect_timeout
+        if proxy is not None and parts.scheme == "http":
+            # A proxy is asked for the whole address, and may want a password.
+            return _Route(pool, url, url, {**self._headers, **pool.proxy_headers})
+        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        return _Route(pool, target, url, self._headers)
 
     def close(self) -> None:
         """Close every connection that is not in use, and those when they come back."""
@@ -217,7 +201,7 @@ class HTTPTransport(Transport):
 
     def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
         context = request.context
-        route = self._net().route(request.method, context.url, request.path)
+        route = self._net().route(context.url + request.path)
         headers = {**route.headers, **request.headers, **(request.credentials or {})}
         try:
             if HTTPAdapter.send is _REQUESTS_SEND:
@@ -263,8 +247,9 @@ class HTTPTransport(Transport):
             request.method, route.url, headers=headers, data=request.body
         ).prepare()
         call.phase = "send"
-        response = self._net().session.send(
-            prepared, stream=True, allow_redirects=False, timeout=call.remaining()
+        left = call.remaining()
+        response = self._net().adapter.send(
+            prepared, stream=True, timeout=None if left == math.inf else left
         )
         call.phase = "read"
         try:
@@ -377,15 +362,17 @@ class HTTPTransport(Transport):
 
 
 def _checked_proxy(proxy: str) -> str:
+    """Return the URL of a proxy with its scheme, or say what is wrong with it; no password."""
     if not isinstance(proxy, str):
         raise TypeError(f"proxy is a {type(proxy).__name__}, must be a str")
-    parts = urlsplit(proxy)
+    url = proxy if "://" in proxy else f"http://{proxy}"
+    parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(
-            f"proxy is no URL of a proxy (scheme {parts.scheme!r}): "
-            "it must begin with http:// or https:// and have a host"
+            f"the proxy (scheme {parts.scheme!r}, host {parts.hostname!r}) cannot be used: it must "
+            "be given as http://host:port or https://host:port"
         )
-    return proxy
+    return url
 
 
 def _lower(headers: http.client.HTTPMessage) -> dict[str, str]:

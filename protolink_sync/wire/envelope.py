@@ -9,38 +9,86 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from protolink_sync.errors import TransportProtocolError, TransportRemoteError
+from protolink_sync.models import ClientRequestSpec
 from protolink_sync.wire import json
-from protolink_sync.wire.request import TransportRequestContext
+from protolink_sync.wire.request import TransportRequestContext, WireReply, WireRequest
 
-__all__ = ["decode_reply", "decode_request", "encode_error", "encode_request", "encode_result"]
+__all__ = [
+    "decode",
+    "decode_reply",
+    "decode_request",
+    "encode",
+    "encode_body",
+    "encode_error",
+    "encode_result",
+]
 
 
-def encode_request(
-    context: TransportRequestContext,
-    method: str,
-    path: str,
-    data: Any = None,
-    params: Mapping[str, Any] | None = None,
-) -> bytes:
-    """Return a call as the bytes of one envelope.
+def encode_body(spec: ClientRequestSpec, data: Any) -> bytes | None:
+    """Return the encoded data of a call, or None where there is none.
 
     Raises:
         TypeError: The data is no JSON.
         ValueError: The data holds NaN, Infinity or itself.
     """
-    envelope: dict[str, Any] = {"id": context.request_id, "method": method, "path": path}
+    if data is None or spec.request_source == "none":
+        return None
+    to_dict = getattr(data, "to_dict", None)
+    return json.dumps(data if to_dict is None else to_dict())
+
+
+def encode(
+    spec: ClientRequestSpec,
+    context: TransportRequestContext,
+    body: bytes | None,
+    data: Any = None,
+    params: Mapping[str, Any] | None = None,
+) -> WireRequest:
+    """Return one call as one envelope.
+
+    Args:
+        spec: The operation.
+        context: Who the call is.
+        body: What :func:`encode_body` made of the data.
+        data: The data once more, which this codec does not need.
+        params: Query parameters.
+    """
+    head: dict[str, Any] = {"id": context.request_id, "method": spec.method, "path": spec.path}
     if context.idempotency_key is not None:
-        envelope["idempotency_key"] = context.idempotency_key
-    if data is not None:
-        to_dict = getattr(data, "to_dict", None)
-        envelope["data"] = data if to_dict is None else to_dict()
+        head["idempotency_key"] = context.idempotency_key
     if params:
-        envelope["params"] = dict(params)
-    return json.dumps(envelope)
+        head["params"] = dict(params)
+    payload = json.dumps(head)
+    if body is not None:
+        # Encoded already, for the key's digest: it is put in as it is.
+        payload = b'%b,"data":%b}' % (payload[:-1], body)
+    return WireRequest(
+        context=context,
+        method=spec.method,
+        path=spec.path,
+        headers={},
+        body=payload,
+    )
+
+
+def decode(
+    reply: WireReply,
+    context: TransportRequestContext,
+    *,
+    retryable_statuses: frozenset[int] = frozenset(),
+    now: Callable[[], float] | None = None,
+) -> Any:
+    """Return the result in the envelope of an answer; an envelope has neither status nor date.
+
+    Raises:
+        TransportProtocolError: The bytes are no envelope, or one of another call.
+        TransportRemoteError: The envelope carries an error.
+    """
+    return decode_reply(reply.body, context)
 
 
 def decode_request(payload: bytes) -> dict[str, Any]:

@@ -40,22 +40,14 @@ def lost(sent: Any, kept: Any, path: str = "$") -> list[str]:
     if isinstance(sent, dict):
         if not isinstance(kept, dict):
             return [path]
-        return [
-            place
-            for name, value in sent.items()
-            for place in (
-                lost(value, kept[name], f"{path}.{name}")
-                if name in kept
-                else []
-                if value is None
-                else [f"{path}.{name}"]
-            )
-        ]
+        missing = [f"{path}.{name}" for name in sent if name not in kept]
+        found = [(name, value) for name, value in sent.items() if name in kept]
+        return missing + [p for n, v in found for p in lost(v, kept[n], f"{path}.{n}")]
     if isinstance(sent, list):
         if not isinstance(kept, list) or len(sent) != len(kept):
             return [path]
         pairs = enumerate(zip(sent, kept, strict=True))
-        return [place for i, (a, b) in pairs for place in lost(a, b, f"{path}[{i}]")]
+        return [p for i, (a, b) in pairs for p in lost(a, b, f"{path}[{i}]")]
     if sent is None and isinstance(kept, (dict, list)):
         return []
     return [] if type(sent) is type(kept) and sent == kept else [path]

@@ -92,13 +92,11 @@ def test_the_subclass_is_gone():
 
 
 def test_keys_become_the_text_that_json_writes():
-    value = {1: "a", 1.5: "b", True: "c", None: "d", Color.RED: "e", Word.YES: "f", "g": "g"}
-    keys = ["true", "1.5", "null", "red", "yes", "g"]
+    value = {True: 0, 2: 0, 1.5: 0, None: 0, Word.YES: 0, Level.HIGH: 0, "g": 0}
 
-    assert list(jsonable(value)) == keys
-    assert list(json.loads(json.dumps({1: 0, 2.5: 0, None: 0}))) == list(
-        jsonable({1: 0, 2.5: 0, None: 0})
-    )
+    assert list(jsonable(value)) == ["true", "2", "1.5", "null", "yes", "3", "g"]
+    assert list(jsonable(value)) == list(json.loads(json.dumps(value)))
+    assert jsonable({Color.RED: 0}) == {"red": 0}
 
 
 @pytest.mark.parametrize("data", [b"x", bytearray(b"x"), memoryview(b"x")])

@@ -89,8 +89,9 @@ decisions = objects(
         "metadata": st.none() | json_objects,
     },
 )
+other_types = texts.filter(lambda word: word not in Part.CONTENT_CLASSES)
 parts = st.one_of(
-    objects({"type": texts}, {"content": json_values}),
+    objects({"type": other_types}, {"content": json_values}),
     objects({"type": st.sampled_from(["text", "json", "error"])}, {"content": json_values}),
     objects({"type": st.just("tool_call")}, {"content": tool_calls}),
     objects({"type": st.just("tool_output")}, {"content": tool_outputs}),

@@ -118,7 +118,7 @@ class TestSteeringParts:
 
     @pytest.mark.parametrize("method", ["as_tool_call", "as_tool_output", "as_route_decision"])
     def test_the_wrong_type_is_a_value_error(self, method):
-        with pytest.raises(ValueError, match="expected a part of type .*, got 'text'"):
+        with pytest.raises(ValueError, match=r"expected a part of type .*, got 'text'"):
             getattr(Part.text("t"), method)()
 
     def test_content_of_the_wrong_type_is_a_type_error(self):
@@ -259,16 +259,5 @@ def test_an_artifact_is_filled_step_by_step():
 def test_documented_fields_of_an_artifact_are_positional_in_their_order():
     artifact = Artifact("i", [], {"m": 1}, "t", "preview", "n", "u", "text/plain", "a")
 
-    assert [
-        artifact.kind,
-        artifact.name,
-        artifact.uri,
-        artifact.media_type,
-        artifact.action_id,
-    ] == [
-        "preview",
-        "n",
-        "u",
-        "text/plain",
-        "a",
-    ]
+    assert (artifact.kind, artifact.name, artifact.uri) == ("preview", "n", "u")
+    assert (artifact.media_type, artifact.action_id) == ("text/plain", "a")

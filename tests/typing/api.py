@@ -65,9 +65,8 @@ def every_operation(client: AgentClient) -> None:
     described = client.describe_state(URL, session_id="s", stores=("conversation",))
     assert_type(described, StateOperationResult)
     assert_type(client.reset_state(URL), StateOperationResult)
-    assert_type(
-        client.compact_state(URL, strategy="tokens", max_tokens=8_000), StateOperationResult
-    )
+    shortened = client.compact_state(URL, session_id="s", strategy="tokens", max_tokens=8_000)
+    assert_type(shortened, StateOperationResult)
     schema: dict[str, Any] = {"type": "object"}
     client.send_infer_task("q", URL, user="u", output_schema=schema, protocol="protolink")
 

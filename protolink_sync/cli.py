@@ -1,0 +1,152 @@
+"""The command ``protolink-sync``: works without any extra."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from protolink_sync import AgentCard, AgentClient, ProtoLinkError, Task, __version__
+from protolink_sync.server import Agent, AgentServer
+
+__all__ = ["main"]
+
+# As shells tell it: 128 and the number of the signal.
+_INTERRUPTED = 130
+_THREADS = 8
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        argv: The arguments; None for those of the process.
+
+    Returns:
+        The exit code: 0 for success, 1 for a call that failed, 130 after Ctrl-C. Wrong arguments
+        end with ``SystemExit(2)``.
+    """
+    options = _parser().parse_args(argv)
+    try:
+        options.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads any more. The interpreter would try to flush once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (ProtoLinkError, OSError) as error:
+        print(f"protolink-sync: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="protolink-sync", description="Talk to AI agents that speak ProtoLink."
+    )
+    parser.add_argument("--version", action="version", version=f"protolink-sync {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    demo = commands.add_parser(
+        "demo",
+        help="host a small agent on this machine and call it over HTTP",
+        description="Host a small agent on this machine, call it over HTTP, and show the answers, "
+        "how long they took and how many connections it needed.",
+    )
+    demo.add_argument(
+        "--tasks", type=_count, default=200, metavar="N", help="tasks in a row (default: 200)"
+    )
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 100_000:
+        raise argparse.ArgumentTypeError("must be from 1 to 100000")
+    return number
+
+
+# ---- demo ----
+
+
+def _demo(options: argparse.Namespace) -> None:
+    with _demo_agent().serve("http://127.0.0.1:0") as server, AgentClient("http") as client:
+        card = client.get_agent_card(server.url)
+        print(f"{card.name}: {card.description}, at {server.url}\n")
+        _show("ask", "What is 6 x 7?", lambda: client.send_infer_task("What is 6 x 7?", server.url))
+        call = Task.create_tool_call("multiply", {"a": 6, "b": 7})
+        _show("tool", "multiply(a=6, b=7)", lambda: client.send_task(server.url, call))
+        print()
+        _row_of_tasks(client, server, options.tasks)
+    # A server of its own: so its connections are those of the threads.
+    with _demo_agent().serve("http://127.0.0.1:0") as server, AgentClient("http") as client:
+        _threads_of_tasks(client, server, max(1, options.tasks // _THREADS))
+
+
+def _demo_agent() -> Agent:
+    card = AgentCard("demo agent", "knows one multiplication", "http://127.0.0.1")
+    agent = Agent(card)
+
+    @agent.tool
+    def multiply(a: int, b: int) -> int:
+        """Multiply two integers."""
+        return a * b
+
+    @agent.infer
+    def answer(prompt: str) -> str:
+        return f"You asked: {prompt} It is 42, as always."
+
+    return agent
+
+
+def _show(what: str, question: str, call: Callable[[], Task]) -> None:
+    begin = time.perf_counter()
+    task = call().raise_for_status()
+    took = time.perf_counter() - begin
+    print(f"  {what:5} {question:20} -> {task.text:45} {_duration(took):>9}")
+
+
+def _row_of_tasks(client: AgentClient, server: AgentServer, count: int) -> None:
+    begin = time.perf_counter()
+    for number in range(count):
+        client.send_infer_task(f"Task {number}?", server.url).raise_for_status()
+    _report(f"{count} tasks in a row", count, time.perf_counter() - begin, server)
+
+
+def _threads_of_tasks(client: AgentClient, server: AgentServer, count: int) -> None:
+    failures: list[Any] = []
+
+    def work() -> None:
+        try:
+            for number in range(count):
+                client.send_infer_task(f"Task {number}?", server.url).raise_for_status()
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(_THREADS)]
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.perf_counter() - begin
+    if failures:
+        raise failures[0]
+    _report(f"{_THREADS} threads x {count} tasks", _THREADS * count, took, server)
+
+
+def _report(what: str, count: int, took: float, server: AgentServer) -> None:
+    used = server.connections
+    connections = "1 connection" if used == 1 else f"{used} connections"
+    print(f"  {what:26} {_duration(took):>9}, {_duration(took / count):>9} each, {connections}")
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.2f} ms"

@@ -1,0 +1,263 @@
+"""The code in the documentation runs, and prints what the documentation says it prints.
+
+A page is one program: its Python blocks run in order and share their names. On the page they call
+an agent at ``http://localhost:8010``; here that is an agent of our own at another port. A block
+with the class ``output`` holds what the program has printed since the last such block; ``...``
+there stands for anything. A block that cannot run says why in a comment above it::
+
+    .. not run: needs a Django project
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+import doctest
+import importlib
+import io
+import os
+import pathlib
+import pkgutil
+import re
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+import pytest
+
+import protolink_sync
+from protolink_sync import AgentCard, Message, Task
+from protolink_sync.server import Agent
+
+ROOT = pathlib.Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.rst"))
+ADDRESS = "http://localhost:8010"
+# Pages whose code stands in notebook cells: it runs inside a running event loop.
+IN_A_LOOP = {"howto/notebook.rst"}
+
+_DIRECTIVE = re.compile(r"^(?P<indent> *)\.\. code-block:: (?P<language>\S+)$")
+_NOT_RUN = re.compile(r"^ *\.\. not run: (?P<reason>\S.*)$")
+_OPTION = re.compile(r"^ *:(?P<name>[a-z-]+):(?P<value>.*)$")
+
+
+# ---- pages into programs ------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Block:
+    """One literal block of a page."""
+
+    language: str
+    line: int
+    text: str
+    options: dict[str, str]
+    not_run: str | None
+
+    @property
+    def is_output(self) -> bool:
+        return "output" in self.options.get("class", "").split()
+
+
+def blocks(path: pathlib.Path) -> Iterator[Block]:
+    """Yield the ``code-block`` directives of a page, in order."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    reason = None
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        found = _DIRECTIVE.match(line)
+        if found is None:
+            if line.strip():
+                said = _NOT_RUN.match(line)
+                reason = said["reason"] if said else None
+            continue
+        indent = len(found["indent"])
+        options: dict[str, str] = {}
+        while number < len(lines) and (option := _OPTION.match(lines[number])):
+            options[option["name"]] = option["value"].strip()
+            number += 1
+        body = []
+        first = number + 1
+        while number < len(lines):
+            text = lines[number]
+            if text.strip() and len(text) - len(text.lstrip()) <= indent:
+                break
+            body.append(text)
+            number += 1
+        first += next((n for n, text in enumerate(body) if text.strip()), 0)
+        code = textwrap.dedent("\n".join(body)).strip("\n") + "\n"
+        yield Block(found["language"], first, code, options, reason)
+        reason = None
+
+
+def run_page(path: pathlib.Path, url: str, *, in_a_loop: bool = False) -> int:
+    """Run the Python blocks of a page as one program and compare what it prints.
+
+    Returns:
+        How many blocks were run.
+    """
+    names: dict[str, Any] = {"__name__": "page"}
+    printed = io.StringIO()
+    count = 0
+
+    async def cell(code: str) -> None:
+        exec(code, names)
+
+    try:
+        for block in blocks(path):
+            where = f"{path}, line {block.line}"
+            if block.is_output:
+                said, printed = printed.getvalue(), io.StringIO()
+                assert matches(block.text, said.replace(url, ADDRESS)), (
+                    f"{where}: the page says\n{block.text}\nbut the program printed\n{said}"
+                )
+            if block.language != "python":
+                continue
+            if block.not_run is not None:
+                ast.parse(block.text)
+                continue
+            # Empty lines before it: a traceback names the line of the page.
+            source = "\n" * (block.line - 1) + block.text.replace(ADDRESS, url)
+            code = compile(source, str(path), "exec")
+            with contextlib.redirect_stdout(printed):
+                if in_a_loop:
+                    asyncio.run(cell(code))
+                else:
+                    exec(code, names)
+            count += 1
+    finally:
+        for value in list(names.values()):
+            if not isinstance(value, type) and callable(close := getattr(value, "close", None)):
+                close()
+    return count
+
+
+def matches(expected: str, printed: str) -> bool:
+    """Return whether a text is what a page says, in which ``...`` stands for anything."""
+    pattern = ".*?".join(re.escape(piece) for piece in expected.strip().split("..."))
+    return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
+
+
+# ---- what the pages call ------------------------------------------------------------------------
+
+
+def kitchen() -> Agent:
+    """An agent for the pages: it echoes, adds, works slowly, asks back, fails."""
+
+    class Kitchen(Agent):
+        def handle_task(self, task: Task) -> Task:
+            message = task.messages[-1]
+            if message.parts[0].type != "text":
+                return super().handle_task(task)
+            if message.text.startswith("work"):
+                run = self.current_run()
+                end = time.monotonic() + 10
+                while time.monotonic() < end and not run.cancelled:
+                    time.sleep(0.01)
+                return task.complete("worked")
+            if message.text.startswith("book"):
+                return task.require_input(Message.agent("Which city?"))
+            if message.text.startswith("fail"):
+                return task.fail("the weather service is down")
+            if message.text.startswith("crash"):
+                raise RuntimeError("a mistake in the agent")
+            return task.complete(f"You said: {message.text}")
+
+    agent = Kitchen(AgentCard("kitchen", "an agent for examples", ADDRESS))
+
+    @agent.infer
+    def answer(prompt: str) -> str:
+        return f"You asked: {prompt}"
+
+    @agent.tool
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    return agent
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path) -> Iterator[Callable[..., int]]:
+    """Run a page against an agent that is served for it, in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    with kitchen().serve("http://127.0.0.1:0") as server:
+        yield lambda path, **options: run_page(path, server.url, **options)
+
+
+# ---- tests --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page, run):
+    run(DOCS / page, in_a_loop=page in IN_A_LOOP)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_names_no_place_of_this_machine_and_no_host_of_packages(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+
+    assert re.findall(r"/(?:work|root|home|tmp)/\S*|pypi\.\S+", text) == []
+
+
+def test_a_block_that_prints_something_else_is_found(tmp_path, run):
+    page = tmp_path / "page.rst"
+    page.write_text(
+        ".. code-block:: python\n\n   print(1)\n\n.. code-block:: text\n   :class: output\n\n   2\n"
+    )
+
+    with pytest.raises(AssertionError, match="line 8"):
+        run(page)
+
+
+def test_a_block_that_fails_is_found_with_its_line(tmp_path, run):
+    page = tmp_path / "page.rst"
+    page.write_text("Text.\n\n.. code-block:: python\n\n   1 / 0\n")
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        run(page)
+
+    assert caught.traceback[-1].lineno == 4  # counted from 0
+
+
+def test_a_block_that_is_not_run_must_still_be_python(tmp_path, run):
+    page = tmp_path / "page.rst"
+    page.write_text(".. not run: a reason\n\n.. code-block:: python\n\n   def\n")
+
+    with pytest.raises(SyntaxError):
+        run(page)
+
+
+def test_every_page_can_be_reached_from_the_index():
+    entries = {"index"}
+    for page in PAGES:
+        folder = pathlib.PurePosixPath(page).parent
+        for tree in re.findall(
+            r"\.\. toctree::\n(?: +:.*\n)*\n((?: +\S.*\n)+)", (DOCS / page).read_text("utf-8")
+        ):
+            entries.update(str(folder / entry.strip()) for entry in tree.splitlines())
+
+    assert {page.removesuffix(".rst") for page in PAGES} - entries == set()
+
+
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(protolink_sync.__path__, "protolink_sync.")
+    if not module.name.endswith("__main__")
+)
+
+
+@pytest.mark.parametrize("name", ["protolink_sync", *MODULES])
+def test_the_examples_in_the_docstrings_of_a_module_hold(name):
+    result = doctest.testmod(importlib.import_module(name))
+
+    assert result.failed == 0
+    assert threading.active_count() < 50
