@@ -238,6 +238,9 @@ class Deadline:
         unregister = self._unregister
         if unregister is not None:
             unregister()
+        self._take_back()
+
+    def _take_back(self) -> None:
         handle = self._handle
         if handle is not None:
             # Under the lock, so that no abort cuts a descriptor that is being closed, and whose
@@ -282,7 +285,8 @@ class Deadline:
             watch(self)
 
     def renew(self) -> None:
-        """Let a call go on that only a bound of one attempt had ended."""
+        """Let a call go on after an attempt that failed, or that only its own bound had ended."""
+        self._take_back()
         with self._lock:
             if self.ended in ("connect", "attempt"):
                 self.ended = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -179,7 +178,7 @@ class RetryPolicy:
                 f"initial_backoff, which is {self.initial_backoff!r}"
             )
 
-    def delay_before(self, retry: int, *, luck: Callable[[], float] = random.random) -> float:
+    def delay_before(self, retry: int, *, luck: Callable[[], float] | None = None) -> float:
         """Return how long to wait before one retry.
 
         The delay doubles with each retry up to :attr:`max_backoff`. Jitter is added after the
@@ -187,7 +186,7 @@ class RetryPolicy:
 
         Args:
             retry: Number of the coming retry; 1 is the second attempt.
-            luck: Gives the share of :attr:`jitter` to add, from 0 to 1.
+            luck: Gives the share of :attr:`jitter` to add, from 0 to 1; None for a random one.
 
         Returns:
             Delay in seconds, at most ``max_backoff + jitter``.
@@ -207,6 +206,10 @@ class RetryPolicy:
             raise ValueError(
                 f"retry is {retry}, must be 1 or more: the first attempt is not a retry"
             )
+        if luck is None:
+            import random  # not at import: most programs never retry
+
+            luck = random.random
         # 2.0 ** 1024 overflows; the cap is reached long before.
         doubled = self.initial_backoff * 2.0 ** min(retry - 1, 64)
         return min(doubled, self.max_backoff) + luck() * self.jitter

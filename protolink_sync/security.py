@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -58,6 +57,8 @@ def origin(url: str) -> str:
     if not scheme or not host:
         raise ValueError(f"{url!r} is no absolute URL: it needs a scheme and a host")
     if ":" in host:
+        import ipaddress  # few addresses are IPv6
+
         host = f"[{ipaddress.ip_address(host).compressed}]"
     port = parts.port
     if port is None or port == _DEFAULT_PORTS.get(scheme):

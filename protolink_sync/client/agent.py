@@ -77,7 +77,7 @@ class AgentClient:
     AGENT_CARD_REQUEST: ClassVar[ClientRequestSpec] = AGENT_CARD_REQUEST
 
     def __init__(
-        self, transport: Transport | str, url: str | None = None, timeout: float = 300
+        self, transport: Transport | str, url: str | None = None, timeout: float | None = 300
     ) -> None:
         self._owns = not isinstance(transport, Transport)
         self._transport = (

@@ -160,7 +160,7 @@ def connect(
     *,
     credentials: Credentials | None = None,
     tls: TLSConfig | None = None,
-    timeout: float = 300.0,
+    timeout: float | None = 300.0,
     config: TransportConfig | None = None,
 ) -> AgentPeer:
     """Return the agent at an address, ready to be called. Nothing is sent yet.

@@ -32,7 +32,8 @@ from protolink_sync.models.state import (
     StateOperationResult,
     StateStoreReport,
 )
-from protolink_sync.models.task import Task, TaskState
+from protolink_sync.models.task import Task
+from protolink_sync.models.task_state import TaskState
 from protolink_sync.models.tools import RouteDecision, ToolCall, ToolOutput
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import builtins
 import os
 from collections.abc import Mapping
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from protolink_sync.errors import ModelError
 from protolink_sync.models._converter import structure
 from protolink_sync.models._json import ODD, jsonable
 from protolink_sync.models._members import LazyExtra, brief
+from protolink_sync.models._raw import ANY_BYTES, decoded, encoded, file_name, only_given
 from protolink_sync.models._readers import text as read_text
 from protolink_sync.models.tools import USUAL_CONTENT, RouteDecision, ToolCall, ToolOutput
 from protolink_sync.types import PartType
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     import pathlib
 
 __all__ = ["Part"]
-
-_ANY_BYTES = "application/octet-stream"
 
 
 @attrs.define(repr=False)
@@ -137,7 +134,7 @@ class Part(LazyExtra):
             "output_schema": output_schema,
             "metadata": metadata,
         }
-        return cls("infer", {name: value for name, value in wanted.items() if value is not None})
+        return cls("infer", only_given(wanted))
 
     @classmethod
     def infer_output(cls, content: str | dict[str, Any]) -> Part:
@@ -187,7 +184,7 @@ class Part(LazyExtra):
     def bytes(
         cls,
         data: builtins.bytes | bytearray | memoryview,
-        media_type: str = _ANY_BYTES,
+        media_type: str = ANY_BYTES,
         *,
         filename: str | None = None,
         metadata: dict[str, Any] | None = None,
@@ -197,7 +194,7 @@ class Part(LazyExtra):
         Source:
             wire/protolink.md 14, Part: ``{raw, filename, mediaType, metadata}``.
         """
-        return cls("bytes", _raw_content(data, media_type, filename, metadata))
+        return cls("bytes", encoded(data, media_type, filename, metadata))
 
     @classmethod
     def file(
@@ -222,8 +219,8 @@ class Part(LazyExtra):
 
         file = pathlib.Path(path)
         if media_type is None:
-            media_type = mimetypes.guess_type(file.name)[0] or _ANY_BYTES
-        return cls("file", _raw_content(file.read_bytes(), media_type, file.name, metadata))
+            media_type = mimetypes.guess_type(file.name)[0] or ANY_BYTES
+        return cls("file", encoded(file.read_bytes(), media_type, file.name, metadata))
 
     @classmethod
     def uri(
@@ -235,9 +232,8 @@ class Part(LazyExtra):
         metadata: dict[str, Any] | None = None,
     ) -> Part:
         """Make a part that points to content elsewhere; nothing is fetched."""
-        return cls(
-            "uri", _given(url=url, filename=filename, mediaType=media_type, metadata=metadata)
-        )
+        members = {"url": url, "filename": filename, "mediaType": media_type, "metadata": metadata}
+        return cls("uri", only_given(members))
 
     # ---- reading ----
 
@@ -267,17 +263,7 @@ class Part(LazyExtra):
         Raises:
             ValueError: It carries none, such as a part made by :meth:`uri`, or no base64.
         """
-        raw = self.content.get("raw") if isinstance(self.content, Mapping) else None
-        if not isinstance(raw, str):
-            raise ValueError(
-                f"a part of type {self.type!r} without 'raw' carries no bytes"
-                + ("; its 'url' is not fetched" if self._points_elsewhere() else "")
-            )
-        raw = raw.translate(_STANDARD_ALPHABET)
-        try:
-            return base64.b64decode(raw + "=" * (-len(raw) % 4), validate=True)
-        except ValueError as exc:
-            raise ModelError(f"not base64: {exc} @ $.content.raw", path="$.content.raw") from exc
+        return decoded(self.type, self.content)
 
     def save(self, path: str | os.PathLike[str]) -> pathlib.Path:
         """Write the bytes of :meth:`as_bytes` to a file.
@@ -301,7 +287,7 @@ class Part(LazyExtra):
         if not target.is_dir():
             target.write_bytes(data)
             return target
-        target = target / self._file_name()
+        target = target / file_name(self.content)
         with target.open("xb") as file:
             file.write(data)
         return target
@@ -318,24 +304,11 @@ class Part(LazyExtra):
             f"the content of a {self.type} part is a {type_name(self.content)}, not an object"
         )
 
-    def _points_elsewhere(self) -> bool:
-        return isinstance(self.content, Mapping) and "url" in self.content
-
-    def _file_name(self) -> str:
-        name = self.content.get("filename")
-        # A peer on any system chose it: neither kind of separator may lead out of the directory.
-        name = name.replace("\\", "/").rpartition("/")[2] if isinstance(name, str) else ""
-        if name in ("", ".", "..") or "\0" in name:
-            raise ValueError("the part has no file name: give the path of a file, not a directory")
-        return name
-
     def __repr__(self) -> str:
         return f"Part(type={self.type!r}, content={brief(self.content)})"
 
 
 _new = object.__new__
-# Peers also send the URL-safe alphabet, lines of 76 and no padding.
-_STANDARD_ALPHABET = str.maketrans("-_", "+/", " \r\n\t")
 
 
 def read_parts(values: Any) -> list[Part]:
@@ -391,16 +364,3 @@ def write_parts(parts: list[Part]) -> list[dict[str, Any]]:
 def type_name(value: Any) -> str:
     """Return the name of a value's class: inside :class:`Part`, ``type`` is the field."""
     return type(value).__name__
-
-
-def _raw_content(
-    data: Any, media_type: str, filename: str | None, metadata: dict[str, Any] | None
-) -> dict[str, Any]:
-    if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise TypeError(f"expected bytes, got {type(data).__name__}; for text use Part.text")
-    raw = base64.b64encode(data).decode("ascii")
-    return _given(raw=raw, filename=filename, mediaType=media_type, metadata=metadata)
-
-
-def _given(**members: Any) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value is not None}

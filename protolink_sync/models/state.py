@@ -113,7 +113,7 @@ class StateOperationResult(JSONObject):
     Args:
         operation: ``describe``, ``reset`` or ``compact``; another word of a peer is kept.
         session_id: The conversation.
-        stores: One report for each store.
+        stores: One report for each store; an empty object of a peer reads as none.
         cleared: Stores that were emptied.
         compacted: Stores that were shortened.
         missing: Stores that are not there or not enabled.
@@ -134,3 +134,8 @@ class StateOperationResult(JSONObject):
     errors: tuple[dict[str, Any], ...] = ()
     metadata: dict[str, Any] = attrs.field(factory=dict)
     extra: dict[str, Any] = attrs.field(factory=dict, kw_only=True)
+
+    @classmethod
+    def _before_reading(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        # Peers whose language has one type for lists and objects write "no stores" as {}.
+        return {**data, "stores": []} if data.get("stores") == {} else data

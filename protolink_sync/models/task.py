@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from enum import Enum
 from typing import Any
 
 import attrs
@@ -20,60 +19,26 @@ from protolink_sync.models._time import instant, utc_now
 from protolink_sync.models.artifact import Artifact, read_artifacts, write_artifacts
 from protolink_sync.models.message import Message, read_messages, write_messages
 from protolink_sync.models.part import Part
+from protolink_sync.models.task_state import (
+    NEXT_STATES,
+    STATE_BY_TEXT,
+    TERMINAL_STATES,
+    TaskState,
+    as_state,
+    read_state,
+)
 
-__all__ = ["Task", "TaskState"]
+__all__ = ["Task"]
 
-
-class TaskState(Enum):
-    """Where a task stands. ``COMPLETED``, ``CANCELED`` and ``FAILED`` are final.
-
-    Source:
-        ProtoLink, Models reference, "TaskState".
-    """
-
-    SUBMITTED = "submitted"
-    WORKING = "working"
-    INPUT_REQUIRED = "input-required"
-    COMPLETED = "completed"
-    CANCELED = "canceled"
-    FAILED = "failed"
-    UNKNOWN = "unknown"
-
-
-_BY_TEXT = {state.value: state for state in TaskState}
-_TERMINAL = frozenset({TaskState.COMPLETED, TaskState.CANCELED, TaskState.FAILED})
-# Where a state may lead; wire/protolink.md 14, "Measured transitions".
-_NEXT: dict[TaskState, frozenset[TaskState]] = {
-    TaskState.SUBMITTED: frozenset({TaskState.WORKING, TaskState.CANCELED, TaskState.FAILED}),
-    TaskState.WORKING: frozenset({TaskState.INPUT_REQUIRED, *_TERMINAL}),
-    TaskState.INPUT_REQUIRED: frozenset({TaskState.WORKING, TaskState.CANCELED, TaskState.FAILED}),
-    TaskState.UNKNOWN: frozenset(TaskState),
-    **dict.fromkeys(_TERMINAL, frozenset()),
-}
 _ANSWERING_ROLES = ("agent", "assistant")
 _NO_OUTPUT = object()
 
 
-def _as_state(value: TaskState | str) -> TaskState:
-    if isinstance(value, TaskState):
-        return value
-    if not isinstance(value, str):
-        raise TypeError(f"a task state is a TaskState or its text, not {type(value).__name__}")
-    if value not in _BY_TEXT:
-        raise ValueError(f"unknown task state {value!r}; known: {', '.join(_BY_TEXT)}")
-    return _BY_TEXT[value]
-
-
 def _set_state(task: Task, attribute: attrs.Attribute[TaskState], value: TaskState) -> TaskState:
     """Forget the text of a peer's state together with that state."""
-    state = _as_state(value)
+    state = as_state(value)
     task._state_text = None
     return state
-
-
-def _read_state(value: Any, _: Any) -> TaskState:
-    """Read a state from the wire; the text of an unknown one is kept beside it."""
-    return _BY_TEXT.get(text(value), TaskState.UNKNOWN)
 
 
 @attrs.define(repr=False)
@@ -105,9 +70,9 @@ class Task(LazyExtra):
     id: str = attrs.field(factory=new_id, metadata={"read": identifier})
     state: TaskState = attrs.field(
         default=TaskState.SUBMITTED,
-        converter=_as_state,
+        converter=as_state,
         on_setattr=_set_state,
-        metadata={"read": _read_state},
+        metadata={"read": read_state},
     )
     messages: list[Message] = attrs.field(factory=list)
     artifacts: list[Artifact] = attrs.field(factory=list)
@@ -320,7 +285,7 @@ class Task(LazyExtra):
     @property
     def is_terminal(self) -> bool:
         """True if the task is completed, canceled or failed."""
-        return self.state in _TERMINAL
+        return self.state in TERMINAL_STATES
 
     def raise_for_status(self) -> Task:
         """Return the task, unless it failed or was canceled.
@@ -350,10 +315,10 @@ class Task(LazyExtra):
         Source:
             wire/protolink.md 14, "Measured transitions".
         """
-        new, old, old_text = _as_state(state), self.state, self.state_text
+        new, old, old_text = as_state(state), self.state, self.state_text
         if new is old:
             return self
-        if new not in _NEXT[old]:
+        if new not in NEXT_STATES[old]:
             raise ValueError(f"Invalid task state transition: {old_text} -> {new.value}")
         self.state = new
         history = self.metadata.get("state_history", [])
@@ -464,7 +429,7 @@ def _read_task(data: Any) -> Task:
     if type(data) is not dict:
         raise TypeError
     word = data.get("state", "submitted")
-    state = _BY_TEXT.get(word)
+    state = STATE_BY_TEXT.get(word)
     task = Task(
         identifier(data["id"]) if "id" in data else new_id(),
         TaskState.UNKNOWN if state is None else state,

@@ -87,7 +87,13 @@ def _run(awaitable: Any) -> Any:
     import asyncio
 
     async def main() -> Any:
-        return await awaitable
+        try:
+            return await awaitable
+        finally:
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
 
     def run() -> Any:
         # Not asyncio.run(): it would take the thread's current loop away from its owner, and
@@ -97,10 +103,6 @@ def _run(awaitable: Any) -> Any:
             return loop.run_until_complete(main())
         finally:
             try:
-                left = asyncio.all_tasks(loop)
-                for task in left:
-                    task.cancel()
-                loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
                 loop.run_until_complete(loop.shutdown_asyncgens())
                 loop.run_until_complete(loop.shutdown_default_executor())
             finally:

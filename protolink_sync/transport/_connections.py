@@ -43,8 +43,12 @@ _SPARE_SECONDS = 1.0
 # began earlier than ours.
 _FRESH_PART = 0.75
 
-_CONTINUE_TO = 199
+_INTERIM = 199
 _SWITCHING_PROTOCOLS = 101
+
+# As http.client has them.
+_MAX_HEADERS = 100
+_MAX_LINE = 65536
 
 
 class ConnectFailed(OSError):
@@ -70,27 +74,87 @@ def _words(error: OSError) -> str:
 
 
 class Reply(http.client.HTTPResponse):
-    """A reply that reads on past interim ones (103 and the like), which are no answer."""
+    """A reply: http.client reads its body, the head is read here.
+
+    Interim replies (103 and the like) are no answer and are read past. Header names come in
+    lower case, several headers of one name joined; the e-mail parser of http.client would take
+    as long as the whole of our part of a call.
+
+    Source:
+        RFC 9112, 5 and 6.3.
+    """
+
+    headers: dict[str, str]  # type: ignore[assignment]
 
     def begin(self) -> None:
-        """Read status and headers of the final reply."""
-        super().begin()
-        while self.status <= _CONTINUE_TO and self.status != _SWITCHING_PROTOCOLS:
-            self.headers = self.msg = None  # type: ignore[assignment]
-            super().begin()
+        """Read status and headers of the final reply.
+
+        Raises:
+            http.client.HTTPException: It is not valid HTTP.
+            OSError: The connection failed.
+        """
+        status = 0
+        while status <= _INTERIM and status != _SWITCHING_PROTOCOLS:
+            version, status, reason = self._read_status()  # type: ignore[attr-defined]
+            self.headers = self._read_headers()
+        self.code = self.status = status
+        self.reason = reason.strip()
+        self.version = 10 if version in ("HTTP/1.0", "HTTP/0.9") else 11
+        self.chunked = "chunked" in self.headers.get("transfer-encoding", "").lower()
+        self.chunk_left = None
+        self.length = None if self.chunked else self._announced_length(status)
+        # Without length and chunks the body ends with the connection.
+        self.will_close = self._ends_connection() or (self.length is None and not self.chunked)
+
+    def _read_headers(self) -> dict[str, str]:
+        headers: dict[str, str] = {}
+        name = ""
+        for _ in range(_MAX_HEADERS + 1):
+            line = self.fp.readline(_MAX_LINE + 1)
+            if len(line) > _MAX_LINE:
+                raise http.client.LineTooLong("header line")
+            if line in (b"\r\n", b"\n"):
+                return headers
+            if not line:
+                raise http.client.RemoteDisconnected("the connection ended within the headers")
+            text = line.decode("latin-1").rstrip("\r\n")
+            if text[0] in " \t" and name:  # an obsolete way to go on with the line before
+                headers[name] += " " + text.strip()
+                continue
+            name, colon, value = text.partition(":")
+            name = name.lower()
+            if not colon or not name or name.strip() != name:
+                raise http.client.HTTPException(f"a header line is no header: {text[:100]!r}")
+            value = value.strip()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        raise http.client.HTTPException(f"got more than {_MAX_HEADERS} headers")
+
+    def _announced_length(self, status: int) -> int | None:
+        if status in (http.client.NO_CONTENT, http.client.NOT_MODIFIED):
+            return 0
+        # Equal values may be joined by a proxy; different ones are an attack.
+        given = {text.strip() for text in self.headers.get("content-length", "").split(",")}
+        if given == {""}:
+            return None
+        length = given.pop()
+        if given or not (length.isascii() and length.isdigit()):
+            raise http.client.HTTPException("the content length is no number")
+        return int(length)
+
+    def _ends_connection(self) -> bool:
+        options = self.headers.get("connection", "").lower()
+        return "close" in options or (self.version == 10 and "keep-alive" not in options)
 
 
 class Connection(HTTPConnection):
     """An HTTP connection with a duplicate of its descriptor, lent to one call at a time."""
 
-    response_class = Reply
     encrypted = False
 
     call: Call | None = None
-    reply: http.client.HTTPResponse | None = None
+    reply: Reply | None = None
     idle_since = 0.0
     _duplicate: socket.socket | None = None
-    _held: list[bytes] | None = None
 
     # --- what a call blocks on (Abortable) ---------------------------------------------------
 
@@ -105,7 +169,6 @@ class Connection(HTTPConnection):
     def take_back(self) -> None:
         """Close everything; the call that used the connection is over. Any number of times."""
         self.call = None
-        self._held = None
         reply, self.reply = self.reply, None
         if reply is not None:
             reply.close()
@@ -178,39 +241,37 @@ class Connection(HTTPConnection):
 
     # --- one exchange ------------------------------------------------------------------------
 
-    def send_request(
-        self, method: str, target: str, body: bytes | None, headers: dict[str, str]
-    ) -> None:
+    def send_request(self, head: bytes, body: bytes | None) -> None:
         """Send one request; head and a small body leave together.
 
         A peer that has answered and closed before it read all is no error here: its answer is
         still to be read.
+
+        Args:
+            head: Request line and headers, the blank line included.
+            body: The body, if there is one.
         """
-        # The pool's time-out is for connecting; reading is bounded by the deadline thread.
-        held: list[bytes] = []
-        self._held = held
-        self.request(method, target, body=body, headers=headers, preload_content=False)
-        self._held = None
-        small = sum(len(data) for data in held) <= _JOINED_BYTES
+        if self.sock is None:
+            # Before the errors of sending are looked at, which are not those of connecting.
+            self.connect()
         try:
-            for data in (b"".join(held),) if small else held:
-                super().send(data)
+            if body is None or len(head) + len(body) <= _JOINED_BYTES:
+                self.sock.sendall(head + (body or b""))
+            else:
+                self.sock.sendall(head)
+                self.sock.sendall(body)
         except BrokenPipeError:
             pass
         except OSError as error:
             if error.errno not in (errno.EPROTOTYPE, errno.ECONNRESET):
                 raise
 
-    def send(self, data: Any) -> None:
-        """Send, or hold back what :meth:`send_request` joins."""
-        if self._held is not None:
-            self._held.append(data)
-        else:
-            super().send(data)
-
-    def read_head(self) -> http.client.HTTPResponse:
-        """Wait for the reply and return it with its body unread."""
-        self.reply = reply = http.client.HTTPConnection.getresponse(self)
+    def read_head(self, method: str) -> Reply:
+        """Wait for the reply to a request and return it with its body unread."""
+        self.reply = reply = Reply(self.sock, method=method)
+        reply.begin()
+        if reply.will_close:
+            self.close()
         return reply
 
     # --- between calls -----------------------------------------------------------------------
@@ -233,8 +294,8 @@ class Connection(HTTPConnection):
     def close(self) -> None:
         """Close the socket; the duplicate only when no call needs it.
 
-        http.client closes here before the body of a reply that ends with the connection is read:
-        such a call must still be possible to end.
+        A reply that ends with its connection is read after this: such a call must still be
+        possible to end.
         """
         super().close()
         if self.call is None:
@@ -265,6 +326,8 @@ class Pool(HTTPConnectionPool):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self._idle: deque[Connection] = deque()
+        # A pool that nobody closed must not leave its connections to the garbage collector.
+        weakref.finalize(self, _close_all, self._idle)
         self._timer: Timer | None = None
         self._shut = False
 
@@ -302,9 +365,7 @@ class Pool(HTTPConnectionPool):
     def close(self) -> None:
         """Close the idle connections; those that are in use when they come back."""
         self._shut = True
-        while self._idle:
-            with contextlib.suppress(IndexError):
-                self._idle.pop().close()
+        _close_all(self._idle)
 
     def idle(self) -> int:
         """Return the number of idle connections."""
@@ -337,6 +398,15 @@ class Pool(HTTPConnectionPool):
         self._timer = None
         if self._idle and not self._shut:
             self._look_again()
+
+
+def _close_all(idle: deque[Connection]) -> None:
+    while True:
+        try:
+            connection = idle.pop()
+        except IndexError:
+            return
+        connection.close()
 
 
 def _tidy(pool: weakref.ref[Pool]) -> None:

@@ -6,7 +6,7 @@ A transport adds a codec (pure functions) and the hooks :meth:`Transport._exchan
 
 from __future__ import annotations
 
-import hashlib
+import errno
 import logging
 import os
 import time
@@ -54,6 +54,8 @@ _LONGEST_KEY_ID = 200
 
 # Headers whose values are secrets, so that a transport that has one is not pickled.
 _SECRET_HEADERS = frozenset(("authorization", "cookie", "proxy-authorization", "x-api-key"))
+
+_DEFAULT_TIMEOUT = 300.0
 
 # How many addresses a transport keeps in checked form.
 _KNOWN_ADDRESSES = 1024
@@ -121,6 +123,8 @@ def _key_of_task(task_id: Any, body: bytes) -> str:
     The digest tells a task that was continued with a new message from the old one; the peer
     looks at nothing but the key.
     """
+    import hashlib  # not at import: it loads OpenSSL
+
     text = str(task_id)
     if not (0 < len(text) <= _LONGEST_KEY_ID and text.isascii() and text.isprintable()):
         text = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -140,7 +144,7 @@ class Transport:
 
     Args:
         url: Address for calls that name none.
-        timeout: Budget of a call that gives none, in seconds.
+        timeout: Budget of a call that gives none, in seconds; None for 300.
         credentials: What the peer asks for, see ``protolink_sync.security``.
         headers: Headers for every call.
         tls: Certificates.
@@ -160,7 +164,7 @@ class Transport:
     def __init__(
         self,
         url: str | None = None,
-        timeout: float = 300.0,
+        timeout: float | None = None,
         *,
         credentials: Credentials | None = None,
         headers: Mapping[str, str] | None = None,
@@ -171,7 +175,7 @@ class Transport:
             raise TypeError(f"tls is a {type(tls).__name__}, must be a TLSConfig")
         if config is not None and not isinstance(config, TransportConfig):
             raise TypeError(f"config is a {type(config).__name__}, must be a TransportConfig")
-        self._timeout = seconds("timeout", timeout)
+        self._timeout = _DEFAULT_TIMEOUT if timeout is None else seconds("timeout", timeout)
         self._config = config or _DEFAULTS
         self._tls = tls
         self._credentials = check_credentials(credentials)
@@ -446,6 +450,8 @@ class Transport:
             error.request_id = error.request_id or context.request_id
             error.phase = error.phase or call.phase
             error.elapsed = call.elapsed()
+            if isinstance(error, OSError) and error.errno is None:
+                error.errno = _errno(error)
             call.outcome = "failed"
             _log.debug("%s: %s", context.where, type(error).__name__)
         elif isinstance(error, Exception) and not isinstance(
@@ -611,6 +617,14 @@ class Transport:
     def _close(self) -> None:
         """Give back connections; may be called again (hook)."""
         raise NotImplementedError
+
+
+def _errno(error: TransportError) -> int | None:
+    """Return the system's number for an error: ETIMEDOUT, or that of its cause."""
+    if isinstance(error, TransportTimeoutError):
+        return errno.ETIMEDOUT
+    cause = error.__cause__
+    return cause.errno if isinstance(cause, OSError) else None
 
 
 def _rebuild(cls: type[Transport], settings: dict[str, Any]) -> Transport:

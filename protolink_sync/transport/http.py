@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-import attrs
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
-from urllib3 import HTTPHeaderDict
 from urllib3.exceptions import DecodeError
 from urllib3.exceptions import HTTPError as Urllib3Error
 
@@ -31,7 +29,7 @@ from protolink_sync.errors import (
 )
 from protolink_sync.security import Credentials, TLSConfig, origin
 from protolink_sync.transport._call import Call
-from protolink_sync.transport._connections import Adapter, ConnectFailed, Pool
+from protolink_sync.transport._connections import Adapter, ConnectFailed, Pool, Reply
 from protolink_sync.transport._environment import authority_file, proxy_for
 from protolink_sync.transport._tls import client_context
 from protolink_sync.transport.base import Codec, Transport, TransportCapabilities
@@ -56,7 +54,6 @@ _REQUESTS_SEND = HTTPAdapter.send
 _FOREIGN = (OSError, http.client.HTTPException, Urllib3Error, requests.RequestException)
 
 
-@attrs.frozen
 class _Route:
     """What is the same for all calls of one operation at one address.
 
@@ -67,10 +64,30 @@ class _Route:
         headers: Headers of every call.
     """
 
-    pool: Pool
-    target: str
-    url: str
-    headers: dict[str, str]
+    def __init__(self, pool: Pool, target: str, url: str, headers: dict[str, str]) -> None:
+        self.pool = pool
+        self.url = url
+        self.headers = headers
+        host = origin(url).partition("://")[2]
+        self._target = f" {target or '/'} HTTP/1.1\r\nHost: {host}\r\n"
+        self._lines = _lines(headers)
+        self._names = {name.lower() for name in headers}
+
+    def head(self, request: WireRequest) -> bytes:
+        """Return request line and headers of one call, the blank line included.
+
+        Every value was checked where it came from: none can end its line.
+        """
+        headers, lines = request.headers, self._lines
+        if request.credentials:
+            headers = {**headers, **request.credentials}
+        names = {name.lower() for name in headers}
+        if len(names) < len(headers) or not names.isdisjoint(self._names):
+            headers, lines = _merged(self.headers, headers), ""
+        body = request.body
+        if body is not None or request.method != "GET":
+            lines += f"Content-Length: {len(body or b'')}\r\n"
+        return f"{request.method}{self._target}{lines}{_lines(headers)}\r\n".encode("ascii")
 
 
 class _Network:
@@ -160,7 +177,7 @@ class HTTPTransport(Transport):
     def __init__(
         self,
         url: str | None = None,
-        timeout: float = 300.0,
+        timeout: float | None = 300.0,
         *,
         credentials: Credentials | None = None,
         headers: Mapping[str, str] | None = None,
@@ -202,12 +219,11 @@ class HTTPTransport(Transport):
     def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
         context = request.context
         route = self._net().route(context.url + request.path)
-        headers = {**route.headers, **request.headers, **(request.credentials or {})}
         try:
             if HTTPAdapter.send is _REQUESTS_SEND:
-                reply = self._direct(route, request, headers, deadline)
+                reply = self._direct(route, request, deadline)
             else:
-                reply = self._through_requests(route, request, headers, deadline)
+                reply = self._through_requests(route, request, deadline)
         except _FOREIGN as error:
             if deadline.ended is not None:
                 raise self._ended(deadline, context) from error
@@ -224,25 +240,22 @@ class HTTPTransport(Transport):
 
     # --- one exchange ------------------------------------------------------------------------
 
-    def _direct(
-        self, route: _Route, request: WireRequest, headers: dict[str, str], call: Call
-    ) -> WireReply:
+    def _direct(self, route: _Route, request: WireRequest, call: Call) -> WireReply:
         connection = route.pool.lend_to(call)
         call.phase = "send"
         if connection.is_closed and route.pool.proxy is not None and connection.encrypted:
             route.pool._prepare_proxy(connection)
-        connection.send_request(request.method, route.target, request.body, headers)
+        connection.send_request(route.head(request), request.body)
         call.phase = "wait"
-        raw = connection.read_head()
+        raw = connection.read_head(request.method)
         call.phase = "read"
         body = self._read(raw, request)
         route.pool.give_back(connection, call)
-        return WireReply(raw.status, raw.reason, _lower(raw.headers), body)
+        return WireReply(raw.status, raw.reason, raw.headers, body)
 
-    def _through_requests(
-        self, route: _Route, request: WireRequest, headers: dict[str, str], call: Call
-    ) -> WireReply:
+    def _through_requests(self, route: _Route, request: WireRequest, call: Call) -> WireReply:
         """Send as requests does: for libraries that replace its adapter in tests."""
+        headers = _merged(route.headers, request.headers, request.credentials or {})
         prepared = requests.Request(
             request.method, route.url, headers=headers, data=request.body
         ).prepare()
@@ -259,7 +272,7 @@ class HTTPTransport(Transport):
         names = {name.lower(): value for name, value in response.headers.items()}
         return WireReply(response.status_code, response.reason or "", names, body)
 
-    def _read(self, raw: http.client.HTTPResponse, request: WireRequest) -> bytes:
+    def _read(self, raw: Reply, request: WireRequest) -> bytes:
         """Return the whole body, within the limit."""
         limit = self._config.limits.max_response_bytes
         length = raw.length
@@ -375,20 +388,26 @@ def _checked_proxy(proxy: str) -> str:
     return url
 
 
-def _lower(headers: http.client.HTTPMessage) -> dict[str, str]:
-    """Return headers by their names in lower case, several of one name joined."""
-    result: dict[str, str] = {}
-    for name, value in headers.items():
-        name = name.lower()
-        result[name] = f"{result[name]}, {value}" if name in result else value
-    return result
+def _merged(*sources: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of all sources, each name once however it is spelled; the last wins."""
+    merged: dict[str, str] = {}
+    for source in sources:
+        merged.update(source)
+    if len({name.lower() for name in merged}) < len(merged):
+        last = {name.lower(): (name, value) for source in sources for name, value in source.items()}
+        return dict(last.values())
+    return merged
 
 
-def _inflated(raw: http.client.HTTPResponse) -> urllib3.HTTPResponse:
+def _lines(headers: Mapping[str, str]) -> str:
+    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+
+
+def _inflated(raw: Reply) -> urllib3.HTTPResponse:
     """Return a reader that inflates; urllib3 does it in bounded steps."""
     return urllib3.HTTPResponse(
         body=raw,
-        headers=HTTPHeaderDict(raw.headers.items()),
+        headers=raw.headers,
         status=raw.status,
         preload_content=False,
         decode_content=True,

@@ -141,7 +141,7 @@ class RuntimeTransport(Transport):
     def __init__(
         self,
         url: str | None = None,
-        timeout: float = 300.0,
+        timeout: float | None = 300.0,
         *,
         config: TransportConfig | None = None,
     ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email.utils
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -151,10 +150,17 @@ def decode(
     Raises:
         AuthenticationError: Status 401 or 403.
         TransportRemoteError: Any other status but 200 to 299.
-        TransportProtocolError: The body is empty or no JSON.
+        TransportProtocolError: The body is empty or no JSON, or the reply is for another call.
     """
     if not 200 <= reply.status <= 299:
         raise _remote_error(reply, context, retryable_statuses, now)
+    echoed = reply.headers.get("x-protolink-request-id")
+    if echoed and echoed != context.request_id:
+        raise TransportProtocolError(
+            f"{context.where}: the reply is for another call: it has the request id {echoed!r}, "
+            f"this call's is {context.request_id!r}. Does a proxy mix up connections?",
+            status_code=reply.status,
+        )
     if not reply.body:
         raise TransportProtocolError(
             f"{context.where}: the reply is empty (status {reply.status} {reply.reason}), "
@@ -269,6 +275,9 @@ def retry_after(value: str | None, *, now: Callable[[], float]) -> float | None:
     text = value.strip()
     if text.isascii() and text.isdigit():
         return float(text)
+    # Not at import: it costs as much as all models together, and few peers send a date.
+    import email.utils
+
     try:
         date = email.utils.parsedate_to_datetime(text)
     except (TypeError, ValueError):

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
-from protolink_sync.models._json import jsonable
+from protolink_sync.models import jsonable
 
 __all__ = ["dumps", "loads"]
 
@@ -37,18 +37,25 @@ _encode = json.JSONEncoder(
 ).encode
 _encode_ascii = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
-_fast_loads: Callable[[bytes], Any] | None
-_fast_dumps: Callable[..., bytes] | None
-try:
-    import msgspec
-    import orjson
-except ImportError:
-    _fast_loads = _fast_dumps = None
-    _FAST_OPTIONS = 0
-else:
-    _fast_loads = msgspec.json.Decoder().decode
-    _fast_dumps = orjson.dumps
-    _FAST_OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+# The functions of the extra "fast": unknown until the first use, then there or not. To import
+# the two libraries takes longer than to import all of this package's models.
+_fast: tuple[Callable[[Any], bytes], Callable[[bytes], Any]] | Literal[False] | None = None
+
+
+def _find_fast() -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]] | Literal[False]:
+    global _fast
+    try:
+        import msgspec
+        import orjson
+    except ImportError:
+        _fast = False
+    else:
+        options = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+        _fast = (
+            lambda value: orjson.dumps(value, None, options),
+            msgspec.json.Decoder().decode,
+        )
+    return _fast
 
 
 def dumps(value: Any) -> bytes:
@@ -64,14 +71,15 @@ def dumps(value: Any) -> bytes:
     >>> dumps({"n": 10**20, "t": "ä"})
     b'{"n":100000000000000000000,"t":"\\xc3\\xa4"}'
     """
-    if _fast_dumps is not None:
+    fast = _find_fast() if _fast is None else _fast
+    if fast:
         try:
-            fast = _fast_dumps(value, None, _FAST_OPTIONS)
+            written = fast[0](value)
         except Exception:
-            fast = None
+            written = None
         # orjson writes NaN as null; without a null there was none.
-        if fast is not None and b"null" not in fast:
-            return fast
+        if written is not None and b"null" not in written:
+            return written
     try:
         text = _encode(value)
     except (TypeError, ValueError, RecursionError):
@@ -96,9 +104,10 @@ def loads(data: bytes) -> Any:
     >>> loads(b'{"n": 18446744073709551617}')
     {'n': 18446744073709551617}
     """
-    if _fast_loads is not None:
+    fast = _find_fast() if _fast is None else _fast
+    if fast:
         try:
-            return _fast_loads(data)
+            return fast[1](data)
         except Exception:  # the standard library decides, and words the error
             pass
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 
+import attrs
 import pytest
 
 from protolink_sync import models
@@ -126,8 +127,6 @@ def test_an_attribute_that_does_not_exist_is_refused(value):
 
 
 def test_a_class_of_ones_own_reads_its_own_members():
-    import attrs
-
     @attrs.define
     class Ticket(Task):
         queue: str = attrs.field(default="main", kw_only=True)

@@ -120,6 +120,7 @@ def test_bytes_are_refused_with_the_ways_out(data):
         (lambda n: Task(extra={"x": n}), "$.x"),
         (lambda n: Task(artifacts=[Artifact(metadata={"m": n})]), "$.artifacts[0].metadata.m"),
         (lambda n: Message(parts=[Part.json([n])]), "$.parts[0].content[0]"),
+        (lambda n: Artifact(metadata={"m": n}), "$.metadata.m"),
         (lambda n: Part.route("k", confidence=n), "$.content.confidence"),
         (lambda n: RunEvent("t", payload={"p": {"q": n}}), "$.payload.p.q"),
     ],

@@ -160,7 +160,7 @@ class TestFiles:
         assert part.save(tmp_path) == tmp_path / "a.txt"
 
     @pytest.mark.parametrize(
-        "name", ["../../evil", "/etc/evil", "..\\..\\evil", "C:\\evil", "a/../evil"]
+        "name", ["../../evil", "/etc/evil", "..\\..\\evil", "C:\\evil", "C:evil", "a/../evil"]
     )
     def test_a_name_of_a_peer_never_leads_out_of_the_directory(self, tmp_path, name):
         saved = Part.bytes(b"x", filename=name).save(tmp_path)
