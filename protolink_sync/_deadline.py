@@ -5,23 +5,28 @@ token and closing of the client all end a call in the same way: :meth:`Deadline.
 as ended, cuts the socket it uses and wakes its thread if that waits for something else.
 
 Signal handlers and finalizers reach this code. So every lock is an ``RLock``, entered directly
-(``Condition.__enter__`` is Python code, which a ``KeyboardInterrupt`` can leave half done), and
-what a handler sees is consistent at every line.
+(``Condition.__enter__`` is Python code, which a ``KeyboardInterrupt`` can leave half done) and
+for one line, and what a handler sees is consistent at every line. A thread waits on a
+``SimpleQueue`` that stands ready before it looks whether it has to: a handler that runs in this
+very thread between the look and the wait would find nobody to notify in a ``Condition``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
+import logging
 import math
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
 __all__ = ["Abortable", "CancelToken", "Deadline", "Timer", "forget", "seconds", "watch"]
+
+_log = logging.getLogger("protolink_sync.deadline")
 
 # The longest single wait: a wait without end would keep Ctrl-C from getting through.
 _LONGEST_WAIT = 60.0
@@ -82,30 +87,27 @@ class CancelToken:
     __slots__ = (
         "__weakref__",
         "_callbacks",
-        "_cancelled",
-        "_changed",
+        "_first",
         "_lock",
-        "_number",
-        "_reason",
     )
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
-        self._callbacks: dict[int, Callable[[], object]] = {}
-        self._number = itertools.count()
-        self._cancelled = False
-        self._reason: str | None = None
+        # By who registered it, so that taking it back needs nothing an interrupt could lose.
+        self._callbacks: dict[object, Callable[[], object]] = {}
+        # The reason of the first cancel(), in a tuple; None before it.
+        self._first: tuple[str | None] | None = None
 
     @property
     def cancelled(self) -> bool:
         """True once :meth:`cancel` was called."""
-        return self._cancelled
+        return self._first is not None
 
     @property
     def reason(self) -> str | None:
         """What was given to the first :meth:`cancel`."""
-        return self._reason
+        first = self._first
+        return None if first is None else first[0]
 
     def cancel(self, reason: str | None = None) -> None:
         """End every call that has this token; later calls send nothing.
@@ -116,11 +118,8 @@ class CancelToken:
         Raises:
             Exception: The first error of a callback, after all callbacks have run.
         """
-        with self._lock:
-            if self._cancelled:
-                return
-            self._reason, self._cancelled = reason, True
-            self._changed.notify_all()
+        with self._lock: self._first = self._first or (reason,)  # fmt: skip  # noqa: E701
+        # Not only the first time: an interrupt may have left callbacks over.
         failures: list[Exception] = []
         while True:
             try:
@@ -143,14 +142,18 @@ class CancelToken:
         Returns:
             True if the token is cancelled, False if the time is over.
         """
-        until = math.inf if timeout is None else time.monotonic() + timeout
-        with self._lock:
-            while not self._cancelled:
-                left = until - time.monotonic()
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        try:
+            self._register(wake, lambda: wake.put(None))
+            while self._first is None:
+                left = end - time.monotonic()
                 if left <= 0:
                     break
-                self._changed.wait(min(left, _LONGEST_WAIT))
-        return self._cancelled
+                _sleep(wake, left)
+        finally:
+            self._forget(wake)
+        return self._first is not None
 
     def on_cancel(self, callback: Callable[[], object]) -> Callable[[], object]:
         """Have a function called when the token is cancelled; at once if it is already.
@@ -161,14 +164,20 @@ class CancelToken:
         Returns:
             A function that takes the registration back; it may be called any number of times.
         """
-        number = next(self._number)
-        self._callbacks[number] = callback
-        if self._cancelled and self._callbacks.pop(number, None) is not None:
+        key = object()
+        self._register(key, callback)
+        return functools.partial(self._forget, key)
+
+    def _register(self, key: object, callback: Callable[[], object]) -> None:
+        self._callbacks[key] = callback
+        if self._first is not None and self._callbacks.pop(key, None) is not None:
             callback()
-        return functools.partial(self._callbacks.pop, number, None)
+
+    def _forget(self, key: object) -> None:
+        self._callbacks.pop(key, None)
 
     def __repr__(self) -> str:
-        state = f"cancelled, reason={self._reason!r}" if self._cancelled else "not cancelled"
+        state = f"cancelled, reason={self.reason!r}" if self.cancelled else "not cancelled"
         return f"<CancelToken {state}>"
 
     def __reduce__(self) -> Any:
@@ -176,6 +185,18 @@ class CancelToken:
             "a CancelToken belongs to one process and cannot be pickled or copied: "
             "make one where the calls are made"
         )
+
+
+def _sleep(wake: queue.SimpleQueue[None], duration: float) -> None:
+    """Wait until somebody puts into the queue, or some seconds are over."""
+    try:
+        wake.get(timeout=min(max(duration, 0.0), _LONGEST_WAIT))
+    except queue.Empty:
+        pass
+
+
+# Ends of one attempt only: the call may go on, unless something else ends it too.
+_OF_AN_ATTEMPT = ("connect", "attempt")
 
 
 class Deadline:
@@ -195,12 +216,11 @@ class Deadline:
     __slots__ = (
         "__weakref__",
         "_at",
-        "_changed",
         "_handle",
         "_limits",
         "_lock",
         "_token",
-        "_unregister",
+        "_wake",
         "due",
         "ended",
         "phase",
@@ -220,24 +240,25 @@ class Deadline:
         self._limits: dict[str, tuple[float, float]] = {}
         self._lock = threading.RLock()
         self._handle: Abortable | None = None
-        self._changed: threading.Condition | None = None
+        # What the call's own thread waits on, from its first wait.
+        self._wake: queue.SimpleQueue[None] | None = None
         self._token = cancel
-        self._unregister: Callable[[], object] | None = None
 
     def begin(self) -> None:
         """Let budget and token end the call from now on, until :meth:`finish`."""
-        token = self._token
-        if token is not None:
-            self._unregister = token.on_cancel(self._cancelled)
+        if self._token is not None:
+            self._token._register(self, self._cancelled)
         if self.due != math.inf:
             watch(self)
 
     def finish(self) -> None:
         """Free everything the call holds; any number of times."""
+        # In this order: the deadline thread, which may just have it in hand, puts it back unless
+        # it sees this.
+        self.due = math.inf
         forget(self)
-        unregister = self._unregister
-        if unregister is not None:
-            unregister()
+        if self._token is not None:
+            self._token._forget(self)
         self._take_back()
 
     def _take_back(self) -> None:
@@ -287,14 +308,20 @@ class Deadline:
     def renew(self) -> None:
         """Let a call go on after an attempt that failed, or that only its own bound had ended."""
         self._take_back()
-        with self._lock:
-            if self.ended in ("connect", "attempt"):
-                self.ended = None
-        self._limits.clear()
+        with self._lock: self._renew()  # fmt: skip  # noqa: E701
         self._set_due()
+
+    def _renew(self) -> None:
+        self._limits.clear()
+        # One line, for a handler that ends the call between two.
+        self.ended = None if self.ended in _OF_AN_ATTEMPT else self.ended
 
     def expire(self) -> None:
         """End the call if its budget or a bound inside it is spent (the deadline thread)."""
+        # Locked as a whole: a bound that renew() lifts meanwhile ends nothing.
+        with self._lock: self._expire()  # fmt: skip  # noqa: E701
+
+    def _expire(self) -> None:
         now = time.monotonic()
         if now >= self._at:
             self.abort("timeout")
@@ -307,16 +334,18 @@ class Deadline:
         """End the call at once; any thread, any number of times, the first one counts.
 
         Args:
-            how: What :attr:`ended` becomes.
+            how: What :attr:`ended` becomes. The end of an attempt gives way to that of the call.
             reason: What :attr:`reason` becomes.
         """
-        with self._lock:
-            if self.ended is None:
-                self.reason, self.ended = reason, how
-                # Not for a later abort: what the call has by then it uses to end itself.
-                if self._handle is not None:
-                    self._handle.cut()
+        with self._lock: self._abort(how, reason)  # fmt: skip  # noqa: E701
         self.notify()
+
+    def _abort(self, how: str, reason: str | None) -> None:
+        if self.ended is None or (self.ended in _OF_AN_ATTEMPT and how not in _OF_AN_ATTEMPT):
+            self.reason, self.ended = reason, how
+            # Not for a later abort: what the call has by then it uses to end itself.
+            if self._handle is not None:
+                self._handle.cut()
 
     def lend(self, handle: Abortable) -> bool:
         """Say what the call blocks on from now; False if the call has ended already."""
@@ -342,23 +371,21 @@ class Deadline:
         Returns:
             True if the call may go on, False if it was ended.
         """
-        if self._changed is None:
-            self._changed = threading.Condition(self._lock)
+        if self._wake is None:
+            self._wake = queue.SimpleQueue()
         end = time.monotonic() + duration
-        with self._lock:
-            while self.may_go_on() and not (until is not None and until()):
-                left = min(end, self.due) - time.monotonic()
-                if end <= time.monotonic():
-                    break
-                self._changed.wait(min(max(left, 0.0), _LONGEST_WAIT))
+        while self.may_go_on() and not (until is not None and until()):
+            now = time.monotonic()
+            if now >= end:
+                break
+            _sleep(self._wake, min(end, self.due) - now)
         return self.ended is None
 
     def notify(self) -> None:
         """Have a waiting call look at its condition again."""
-        changed = self._changed
-        if changed is not None:
-            with self._lock:
-                changed.notify_all()
+        wake = self._wake
+        if wake is not None:
+            wake.put(None)
 
     def _cancelled(self) -> None:
         self.abort("cancelled", self._token.reason if self._token is not None else None)
@@ -390,41 +417,52 @@ class _Watchdog:
         self.pid = os.getpid()
         self.watched: dict[Deadline | Timer, None] = {}
         self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
         # When the thread looks next. Infinite while it is looking, so that whatever is added
         # meanwhile makes it look again.
         self._next = math.inf
-        self._thread: threading.Thread | None = None
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._running = False
 
     def add(self, entry: Deadline | Timer) -> None:
         self.watched[entry] = None
         if entry.due < self._next:
-            with self._lock:
-                if self._thread is None:
-                    thread = threading.Thread(
-                        target=self._run, name="protolink-deadline", daemon=True
-                    )
-                    thread.start()
-                    self._thread = thread
-                self._changed.notify()
+            if not self._running:
+                threading.Thread(target=self._run, name="protolink-deadline", daemon=True).start()
+            self._wake.put(None)
 
     def _run(self) -> None:
+        # The thread says so itself: an interrupt can leave start() before it returns.
+        with self._lock:
+            if self._running:
+                return
+            self._running = True
         while True:
-            with self._lock:
-                self._next = math.inf
-                entries = [*self.watched]
-                now = time.monotonic()
-                due = [entry for entry in entries if entry.due <= now]
-                if not due:
-                    nearest = min((entry.due for entry in entries), default=math.inf)
-                    self._next = nearest
-                    self._changed.wait(min(nearest - now, _LONGEST_WAIT))
-            for entry in due:
-                # Taken out first: an ended call may renew itself at once and be added again.
-                if self.watched.pop(entry, entry) is None:
-                    entry.expire()
-                    if entry.due > time.monotonic():  # its bound was lifted at this moment
-                        self.watched[entry] = None
+            # Methods, so that what a turn knew of calls is forgotten before the next wait.
+            self._expire_due()
+            self._wait()
+
+    def _expire_due(self) -> None:
+        self._next = math.inf
+        now = time.monotonic()
+        for entry in [entry for entry in [*self.watched] if entry.due <= now]:
+            # Taken out first: an ended call may renew itself at once and be added again.
+            if self.watched.pop(entry, entry) is None:
+                self._expire(entry)
+
+    def _expire(self, entry: Deadline | Timer) -> None:
+        try:
+            entry.expire()
+        except Exception:
+            # Of a transport's cut(): it must not take the deadlines of all other calls with it.
+            _log.exception("ending a call failed")
+        if time.monotonic() < entry.due < math.inf:  # its bound was lifted at this moment
+            self.watched[entry] = None
+            if entry.due == math.inf:  # and the call has finished meanwhile
+                self.watched.pop(entry, None)
+
+    def _wait(self) -> None:
+        self._next = min((entry.due for entry in [*self.watched]), default=math.inf)
+        _sleep(self._wake, self._next - time.monotonic())
 
 
 _watchdog = _Watchdog()

@@ -74,6 +74,10 @@ ONE_MODULE = {
 }
 FIXED_MODULE = {"cattrs": "models._converter", "sseclient": "wire.sse"}
 TOGETHER = {"urllib3": "requests"}  # one subject, one module
+# One subject in several modules: the connections, the environment and the transport of HTTP.
+SUBJECT = {
+    "requests": {"transport.http", "transport._connections", "transport._environment"},
+}
 
 _THREADS_AND_SOCKETS = (
     "_socket _thread asyncio concurrent multiprocessing select selectors socket socketserver "
@@ -176,7 +180,7 @@ def violations(files: Mapping[str, str]) -> list[str]:
             if problem:
                 found.append(f"{path}:{one.line}: {problem}")
     for library, modules in users.items():
-        if len(modules) > 1:
+        if len(modules) > 1 and not modules <= SUBJECT.get(library, set()):
             found.append(f"{library} is for one module, not for {', '.join(sorted(modules))}")
     return found
 

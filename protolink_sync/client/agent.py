@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, get_args
 
 from protolink_sync._deadline import CancelToken
@@ -31,6 +31,7 @@ from protolink_sync.specs import (
     TASK_REQUEST,
     TASK_STREAM_REQUEST,
 )
+from protolink_sync.streaming import EventStream
 from protolink_sync.transport import Transport, get_transport
 from protolink_sync.types import HistoryCompactionStrategy
 
@@ -248,20 +249,30 @@ class AgentClient:
         timeout: float | None = None,
         idle_timeout: float | None = None,
         cancel: CancelToken | None = None,
-    ) -> Iterator[Any]:
-        """Submit a task and return the events of the work on it.
+    ) -> EventStream:
+        """Submit a task and return the events of the work on it, as they come.
+
+        The connection is opened before this returns; what goes wrong later is raised while
+        iterating, after the events before it. Leaving the stream over SSE makes a ProtoLink agent
+        cancel the task.
 
         Args:
             agent_url: Address of the agent.
-            task: The task.
+            task: The task; it is not changed.
             timeout: Seconds from the call to the end of the stream; None for no bound.
             idle_timeout: Seconds to the first event and between events; None for the
                 transport's timeout.
             cancel: Token that ends the stream.
 
+        Returns:
+            An iterator over the events (decoded JSON), which also has ``result()``, ``text()``,
+            ``task``, ``cancel()`` and ``close()``.
+
         Raises:
             StreamingNotSupportedError: The transport does not stream (a
                 ``NotImplementedError``), before any I/O.
+            TransportError: The stream could not be opened.
+            CallCancelledError: The token was cancelled.
         """
         return self._transport.subscribe(
             agent_url, task, timeout=timeout, idle_timeout=idle_timeout, cancel=cancel

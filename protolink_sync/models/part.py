@@ -70,7 +70,9 @@ class Part(LazyExtra):
         return structure(cls, data)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form. For what can be content see :func:`jsonable`.
+        """Return the JSON form.
+
+        In the content, models, dataclasses, attrs classes, enums, dates and times are converted.
 
         Raises:
             TypeError: The content has no JSON form, such as ``bytes``.

@@ -45,6 +45,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket, client: str, scheme: str, idle_timeout: float) -> None:
         self.sock = sock
+        self._server = sock.getsockname()[:2]
         self._client = client
         self._scheme = scheme
         self._idle_timeout = idle_timeout
@@ -100,9 +101,8 @@ class Connection:
             OSError: The connection broke, or the client is too slow.
         """
         body = _Body(self, head)
-        name, port = self.sock.getsockname()[:2]
         environ = environ_of(
-            head, io.BufferedReader(body), (name, port), self._client, self._scheme
+            head, io.BufferedReader(body), self._server, self._client, self._scheme
         )
         started: list[Any] = []
 

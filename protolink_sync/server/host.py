@@ -37,7 +37,7 @@ _CONNECTIONS_PER_REQUEST = 4
 # After accept() failed for want of descriptors: some come back when connections end.
 _NO_DESCRIPTORS_PAUSE = 0.05
 # For threads that have nothing left to wait for.
-_JOIN_SECONDS = 1.0
+_JOIN_SECONDS = 0.2
 
 
 class HTTPHost:

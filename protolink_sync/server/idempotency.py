@@ -24,13 +24,10 @@ _LONGEST_WAIT = 60.0
 class _Running:
     """A call that is being carried out, and what it came to for those who wait for it."""
 
-    __slots__ = ("answer", "error", "is_awaited", "is_done")
-
-    def __init__(self) -> None:
-        self.is_done = False
-        self.is_awaited = False
-        self.answer = b""
-        self.error: RefusedError | None = None
+    is_done = False
+    is_awaited = False
+    answer = b""
+    error: RefusedError | None = None
 
 
 class Answers:
@@ -68,14 +65,14 @@ class Answers:
             RefusedError: The call was refused, now or when it was first made; or the first one
                 takes longer than the time to wait for it.
         """
+        mine = _Running()
         with self._lock:
-            stored = self._recall(identity)
-            if stored is not None:
-                return stored
-            running = self._running.get(identity)
-            if running is None:
-                mine = self._running[identity] = _Running()
-        if running is not None:
+            if identity in self._stored:
+                stored = self._recall(identity)
+                if stored is not None:
+                    return stored
+            running = self._running.setdefault(identity, mine)
+        if running is not mine:
             return self._wait_for(running)
         try:
             answer = carry_out(*args)
@@ -91,10 +88,7 @@ class Answers:
             self._drop(identity)
 
     def _recall(self, identity: Hashable) -> bytes | None:
-        found = self._stored.get(identity)
-        if found is None:
-            return None
-        due, answer = found
+        due, answer = self._stored[identity]
         if time.monotonic() >= due:
             self._drop(identity)
             return None
@@ -113,14 +107,14 @@ class Answers:
             self._stored[identity] = (time.monotonic() + self._ttl, answer)
             self._bytes += len(answer)
             while len(self._stored) > self._size or self._bytes > _MOST_BYTES:
-                self._drop(next(iter(self._stored)))
+                _, (_, dropped) = self._stored.popitem(last=False)
+                self._bytes -= len(dropped)
             if mine.is_awaited:
                 self._changed.notify_all()
 
     def _end(self, identity: Hashable, mine: _Running, error: BaseException) -> None:
-        refused = isinstance(error, RefusedError)
         with self._lock:
-            mine.error = error if refused else _interrupted()  # type: ignore[assignment]
+            mine.error = error if isinstance(error, RefusedError) else _interrupted()
             mine.is_done = True
             self._running.pop(identity, None)
             self._changed.notify_all()

@@ -29,25 +29,15 @@ class Run:
         reason: Why, if that was told.
     """
 
-    __slots__ = (
-        "canceled_task",
-        "cancelled",
-        "principal",
-        "reason",
-        "task",
-        "task_id",
-        "thread",
-        "token",
-    )
+    reason: str | None = None
+    cancelled = False
+    canceled_task: Task | None = None
     token: Token[Run]
 
     def __init__(self, task: Task, principal: Hashable) -> None:
         self.task = task
         self.task_id: Any = task.id
         self.principal = principal
-        self.reason: str | None = None
-        self.cancelled = False
-        self.canceled_task: Task | None = None
         self.thread = threading.get_ident()
 
     def __repr__(self) -> str:

@@ -92,7 +92,8 @@ class Application:
     def _response(self, environ: Environ) -> tuple[int, Headers, bytes]:
         method, path = environ["REQUEST_METHOD"], environ.get("PATH_INFO", "")
         if not self._endpoints.methods(path) and self._endpoints.methods(path + "/"):
-            return 307, [("Location", _location(environ, path + "/"))], b""
+            location = ("Location", _location(environ, path + "/"))
+            return 307, [location, ("Content-Type", "text/plain; charset=utf-8")], b""
         try:
             spec = self._endpoints.find("GET" if method == "HEAD" else method, path)
             principal = None if path in _OPEN else self._principal(environ)

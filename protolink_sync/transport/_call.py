@@ -23,10 +23,11 @@ class Call(Deadline):
         over: Whether all that the call held is given back.
         sent: Bytes of the bodies sent.
         received: Bytes of the replies' bodies, inflated.
+        streams: Whether it is a stream.
         submits: Whether the call gives the peer a task to work on.
     """
 
-    __slots__ = ("outcome", "over", "received", "sent", "submits")
+    __slots__ = ("outcome", "over", "received", "sent", "streams", "submits")
 
     def __init__(self, timeout: float, cancel: CancelToken | None) -> None:
         super().__init__(timeout, cancel=cancel)
@@ -35,3 +36,4 @@ class Call(Deadline):
         self.sent = 0
         self.received = 0
         self.submits = False
+        self.streams = False

@@ -26,7 +26,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from protolink_sync._deadline import Timer, watch
+from protolink_sync._deadline import Timer, forget, watch
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._resolve import Address, resolve
 
@@ -49,6 +49,8 @@ _SWITCHING_PROTOCOLS = 101
 # As http.client has them.
 _MAX_HEADERS = 100
 _MAX_LINE = 65536
+
+_HEX_DIGITS = b"0123456789abcdefABCDEF"
 
 
 class ConnectFailed(OSError):
@@ -95,7 +97,7 @@ class Reply(http.client.HTTPResponse):
         """
         status = 0
         while status <= _INTERIM and status != _SWITCHING_PROTOCOLS:
-            version, status, reason = self._read_status()  # type: ignore[attr-defined]
+            version, status, reason = self._status_line()
             self.headers = self._read_headers()
         self.code = self.status = status
         self.reason = reason.strip()
@@ -104,7 +106,26 @@ class Reply(http.client.HTTPResponse):
         self.chunk_left = None
         self.length = None if self.chunked else self._announced_length(status)
         # Without length and chunks the body ends with the connection.
-        self.will_close = self._ends_connection() or (self.length is None and not self.chunked)
+        self.will_close = (
+            self._ends_connection()
+            or (self.length is None and not self.chunked)
+            or status == _SWITCHING_PROTOCOLS
+        )
+
+    def _status_line(self) -> tuple[str, int, str]:
+        try:
+            version, status, reason = self._read_status()  # type: ignore[attr-defined]
+        except http.client.RemoteDisconnected:
+            raise
+        except http.client.BadStatusLine as error:
+            # Without its end it may be the begin of a good one.
+            line = error.args[0]
+            if not line.endswith("\n") and line[:5] == "HTTP/"[: len(line)]:
+                raise _cut("status line") from None
+            raise
+        if not version.startswith(("HTTP/1.", "HTTP/0.9")):
+            raise http.client.UnknownProtocol(version)
+        return version, status, reason
 
     def _read_headers(self) -> dict[str, str]:
         headers: dict[str, str] = {}
@@ -115,8 +136,8 @@ class Reply(http.client.HTTPResponse):
                 raise http.client.LineTooLong("header line")
             if line in (b"\r\n", b"\n"):
                 return headers
-            if not line:
-                raise http.client.RemoteDisconnected("the connection ended within the headers")
+            if not line.endswith(b"\n"):
+                raise _cut("headers")
             text = line.decode("latin-1").rstrip("\r\n")
             if text[0] in " \t" and name:  # an obsolete way to go on with the line before
                 headers[name] += " " + text.strip()
@@ -130,7 +151,7 @@ class Reply(http.client.HTTPResponse):
         raise http.client.HTTPException(f"got more than {_MAX_HEADERS} headers")
 
     def _announced_length(self, status: int) -> int | None:
-        if status in (http.client.NO_CONTENT, http.client.NOT_MODIFIED):
+        if status in (_SWITCHING_PROTOCOLS, http.client.NO_CONTENT, http.client.NOT_MODIFIED):
             return 0
         # Equal values may be joined by a proxy; different ones are an attack.
         given = {text.strip() for text in self.headers.get("content-length", "").split(",")}
@@ -144,6 +165,31 @@ class Reply(http.client.HTTPResponse):
     def _ends_connection(self) -> bool:
         options = self.headers.get("connection", "").lower()
         return "close" in options or (self.version == 10 and "keep-alive" not in options)
+
+    def _read_chunked(self, amt: int | None = None) -> bytes:
+        """Read chunks (called by http.client, whose own makes a list of them, also of tiny ones)."""
+        if amt is None:
+            whole: bytes = super()._read_chunked()  # type: ignore[misc]
+            return whole
+        buffer = bytearray(amt)
+        size = self._readinto_chunked(buffer)  # type: ignore[attr-defined]
+        return bytes(memoryview(buffer)[:size])
+
+    def _read_next_chunk_size(self) -> int:
+        """Read a chunk's size (called by http.client, whose own takes -1: all there is)."""
+        line = self.fp.readline(_MAX_LINE + 1)
+        if len(line) > _MAX_LINE:
+            raise http.client.LineTooLong("chunk size")
+        if not line.endswith(b"\n"):
+            raise ValueError("the connection ended")  # which http.client takes as cut short
+        size = line.partition(b";")[0].strip()
+        if not size or size.translate(None, _HEX_DIGITS):
+            raise http.client.HTTPException(f"the size of a chunk is no number: {size[:100]!r}")
+        return int(size, 16)
+
+
+def _cut(where: str) -> http.client.RemoteDisconnected:
+    return http.client.RemoteDisconnected(f"the connection ended within the {where}")
 
 
 class Connection(HTTPConnection):
@@ -260,7 +306,7 @@ class Connection(HTTPConnection):
             else:
                 self.sock.sendall(head)
                 self.sock.sendall(body)
-        except BrokenPipeError:
+        except (BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
             pass
         except OSError as error:
             if error.errno not in (errno.EPROTOTYPE, errno.ECONNRESET):
@@ -281,15 +327,16 @@ class Connection(HTTPConnection):
         duplicate = self._duplicate
         if duplicate is None or self.sock is None:
             return False
+        silent = False
         try:
             # On the duplicate also for TLS, whose sockets refuse these flags. Anything that
             # arrives unasked, an end or data, makes the connection useless.
             duplicate.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
-            return True
+            silent = True
         except OSError:
-            return False
-        return False
+            pass
+        return silent
 
     def close(self) -> None:
         """Close the socket; the duplicate only when no call needs it.
@@ -345,7 +392,9 @@ class Pool(HTTPConnectionPool):
                 break
             connection.close()
         connection.call = call
-        call.lend(connection)
+        if not call.lend(connection):
+            # Ended between its last look and now: nothing was cut, so nothing may be sent.
+            raise InterruptedError("the call was ended")
         return connection
 
     def give_back(self, connection: Connection, call: Call) -> None:
@@ -359,7 +408,7 @@ class Pool(HTTPConnectionPool):
         self._idle.append(connection)
         if self._shut:
             self.close()
-        elif self._timer is None:
+        elif self._timer is None or len(self._idle) > self.max_idle:
             self._look_again()
 
     def close(self) -> None:
@@ -378,10 +427,16 @@ class Pool(HTTPConnectionPool):
     def _look_again(self) -> None:
         """Have the deadline thread close spare and old connections in a while."""
         wait = _SPARE_SECONDS if len(self._idle) > self.max_idle else self._fresh_seconds()
-        if wait != math.inf:
-            pool = weakref.ref(self)
-            self._timer = Timer(wait, lambda: _tidy(pool))
-            watch(self._timer)
+        if wait == math.inf:
+            return
+        timer = self._timer
+        if timer is not None:
+            if timer.due <= time.monotonic() + wait:
+                return
+            forget(timer)
+        pool = weakref.ref(self)
+        self._timer = Timer(wait, lambda: _tidy(pool))
+        watch(self._timer)
 
     def _tidy(self) -> None:
         now = time.monotonic()

@@ -32,7 +32,7 @@ class TransportMetricsSnapshot:
         active_streams: Streams that are open now.
         bytes_sent: Bytes of request bodies.
         bytes_received: Bytes of reply bodies and events, inflated.
-        total_latency_ms: Milliseconds from begin to end, summed over finished calls.
+        total_latency_ms: Milliseconds from begin to end, summed over finished requests.
         requests_cancelled: Calls ended by token, Ctrl-C or ``close()``.
         streams_cancelled: Streams ended by their reader, a token or ``close()``.
 
@@ -66,6 +66,7 @@ class Metrics:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._requests: dict[Outcome, int] = {"succeeded": 0, "failed": 0, "cancelled": 0}
+        self._streams: dict[Outcome, int] = {"succeeded": 0, "failed": 0, "cancelled": 0}
         self._retries = 0
         self._sent = 0
         self._received = 0
@@ -79,18 +80,19 @@ class Metrics:
     def _count(self, call: Call) -> None:
         if call.outcome is None:
             return
-        requests = {**self._requests, call.outcome: self._requests[call.outcome] + 1}
+        ended = self._streams if call.streams else self._requests
+        counted = {**ended, call.outcome: ended[call.outcome] + 1}
+        requests, streams = (self._requests, counted) if call.streams else (counted, self._streams)
         sent = self._sent + call.sent
         received = self._received + call.received
-        latency = self._latency + call.elapsed() * 1000.0
+        latency = self._latency + (0.0 if call.streams else call.elapsed() * 1000.0)
         # One assignment: an interrupt before it leaves the call uncounted, and _end() comes again.
-        self._requests, self._sent, self._received, self._latency, call.outcome = (
-            requests, sent, received, latency, None)  # fmt: skip
+        self._requests, self._streams, self._sent, self._received, self._latency, call.outcome = (
+            requests, streams, sent, received, latency, None)  # fmt: skip
 
     def retried(self) -> None:
         """Count one attempt beyond the first."""
-        with self._lock:
-            self._retries += 1
+        with self._lock: self._retries += 1  # fmt: skip  # noqa: E701
 
     def snapshot(self, calls: Callable[[], Iterable[Call]]) -> TransportMetricsSnapshot:
         """Return the counters, with those of what runs now.
@@ -101,12 +103,20 @@ class Metrics:
         with self._lock:
             requests = self._requests
             # A call that is counted already is on its way out.
-            active_requests = sum(call.outcome is not None for call in calls())
+            active = [call.streams for call in calls() if call.outcome is not None]
+            active_streams = sum(active)
+            active_requests = len(active) - active_streams
+            streams = self._streams
             return TransportMetricsSnapshot(
                 requests_started=sum(requests.values()) + active_requests,
                 requests_succeeded=requests["succeeded"],
                 requests_failed=requests["failed"],
                 requests_cancelled=requests["cancelled"],
+                streams_started=sum(streams.values()) + active_streams,
+                streams_completed=streams["succeeded"],
+                streams_failed=streams["failed"],
+                streams_cancelled=streams["cancelled"],
+                active_streams=active_streams,
                 retries=self._retries,
                 active_requests=active_requests,
                 bytes_sent=self._sent,

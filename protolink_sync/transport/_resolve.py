@@ -52,14 +52,7 @@ def resolve(host: str, port: int, call: Call) -> list[Address]:
     except socket.gaierror:
         pass  # a name
     slots = _lookup_slots()
-    # The call itself stands in the queue; once it is through, the look-up takes its place.
     lookup = _Lookup()
-    try:
-        if not slots.acquire(call):
-            raise InterruptedError("the call was ended while it waited for the resolver")
-        slots.active[lookup] = None
-    finally:
-        slots.release(call)
 
     def run() -> None:
         try:
@@ -71,11 +64,21 @@ def resolve(host: str, port: int, call: Call) -> list[Address]:
             slots.release(lookup)
             call.notify()
 
+    # Twice, as in Transport.send(). The call itself stands in the queue; once it is through, the
+    # look-up takes its place, which it keeps only if it begins.
     try:
-        threading.Thread(target=run, name="protolink-resolve", daemon=True).start()
-    except BaseException:
-        slots.release(lookup)
-        raise
+        try:
+            if not slots.acquire(call):
+                raise InterruptedError("the call was ended while it waited for the resolver")
+            slots.active[lookup] = None
+            threading.Thread(target=run, name="protolink-resolve", daemon=True).start()
+        except BaseException:
+            slots.release(lookup)
+            raise
+        finally:
+            slots.release(call)
+    finally:
+        slots.release(call)
     if not call.wait(math.inf, until=lambda: lookup.done):
         raise InterruptedError("the call was ended while the host was looked up")
     if lookup.error is not None:

@@ -101,6 +101,8 @@ def retry(
             type(error).__name__,
             pause,
         )
+        # What ended the attempt, and bounds that were its own, do not end the pause.
+        call.renew()
         call.phase = "backoff"
         # An ended call makes the next attempt raise at once, before it sends anything.
         call.wait(pause)

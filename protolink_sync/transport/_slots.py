@@ -40,6 +40,8 @@ class Slots:
             return call.may_go_on()
         self._waiting.append(call)
         self.active.pop(call, None)
+        # The first in the queue may have looked while this one was counted, and sleeps on.
+        self._call_up()
         while call.wait(math.inf, until=lambda: self._is_next(call)):
             self.active[call] = None
             if len(self.active) <= self._limit:
@@ -65,5 +67,8 @@ class Slots:
         """Take a call out of the queue, if it stands there, and call up the next one."""
         with contextlib.suppress(ValueError):
             self._waiting.remove(call)
+        self._call_up()
+
+    def _call_up(self) -> None:
         with contextlib.suppress(IndexError):
             self._waiting[0].notify()

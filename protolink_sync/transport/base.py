@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import errno
 import logging
+import math
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 from urllib.parse import urlsplit
 
@@ -29,7 +30,7 @@ from protolink_sync.errors import (
     TransportLimitError,
     TransportTimeoutError,
 )
-from protolink_sync.models import ClientRequestSpec, Task
+from protolink_sync.models import ClientRequestSpec, Task, TaskCancellationRequest
 from protolink_sync.security import (
     Credentials,
     TLSConfig,
@@ -38,8 +39,10 @@ from protolink_sync.security import (
     check_header,
     credential_headers,
 )
-from protolink_sync.specs import TASK_REQUEST
+from protolink_sync.specs import TASK_CANCEL_REQUEST, TASK_REQUEST, TASK_STREAM_REQUEST
+from protolink_sync.streaming import EventStream
 from protolink_sync.transport._call import Call
+from protolink_sync.transport._feed import Feed, OpenStream
 from protolink_sync.transport._metrics import Metrics, TransportMetricsSnapshot
 from protolink_sync.transport._slots import Slots
 from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest
@@ -191,6 +194,7 @@ class Transport:
         self._pid = os.getpid()
         self._metrics = Metrics()
         self._slots = Slots(self._config.limits.max_concurrent_requests)
+        self._stream_slots = Slots(self._config.limits.max_concurrent_streams)
 
     # --- what a user reads -------------------------------------------------------------------
 
@@ -217,7 +221,7 @@ class Transport:
     @property
     def metrics(self) -> TransportMetricsSnapshot:
         """The counters at this moment, of this process."""
-        return self._metrics.snapshot(self._slots.calls)
+        return self._metrics.snapshot(lambda: self._slots.calls() | self._stream_slots.calls())
 
     def health(self) -> dict[str, Any]:
         """Return a report as plain values.
@@ -382,8 +386,6 @@ class Transport:
     def _attempt(self, call: Call, request: WireRequest, number: int) -> Any:
         context = request.context
         context.attempt = number
-        if number > 1:
-            call.renew()
         if self._config.retry.attempt_timeout is not None:
             call.limit("attempt", self._config.retry.attempt_timeout)
         request.credentials = credential_headers(self._credentials, context.url)
@@ -416,6 +418,9 @@ class Transport:
                 call.elapsed() * 1000,
                 context.request_id,
             )
+        return self._decode(reply, context)
+
+    def _decode(self, reply: WireReply, context: TransportRequestContext) -> Any:
         return self._codec.decode(
             reply,
             context,
@@ -431,15 +436,96 @@ class Transport:
         timeout: float | None = None,
         idle_timeout: float | None = None,
         cancel: CancelToken | None = None,
-    ) -> Iterator[Any]:
+    ) -> EventStream:
         """Submit a task and return the events of the work on it.
+
+        The connection is opened here, in the caller's thread; then a worker thread reads.
+
+        Args:
+            agent_url: Address of the agent.
+            task: The task.
+            timeout: Seconds from now to the end of the stream; None or ``math.inf`` for no bound.
+            idle_timeout: Seconds to the first event and from one event to the next, and for
+                waiting for a slot; None for the transport's timeout.
+            cancel: Token that ends the stream.
 
         Raises:
             StreamingNotSupportedError: The transport does not stream; before any I/O.
+            TypeError: An argument has the wrong type, or the task holds what is no JSON.
+            ValueError: An argument is out of range.
+            TransportError: The stream could not be opened.
+            CallCancelledError: The token was cancelled.
+            ClientClosedError: The transport was closed.
         """
-        raise StreamingNotSupportedError(
-            f"the transport {self.transport_type!r} does not stream: use send_task", url=agent_url
+        if not self.capabilities.streaming:
+            raise StreamingNotSupportedError(
+                f"the transport {self.transport_type!r} does not stream: use send_task, or a "
+                "transport that streams",
+                url=agent_url,
+            )
+        call = Call(math.inf if timeout is None else seconds("timeout", timeout), cancel)
+        call.streams = True
+        idle = self._timeout if idle_timeout is None else seconds("idle_timeout", idle_timeout)
+        stream: EventStream | None = None
+        # Twice, as in send(). Once the stream stands, its worker ends the call.
+        try:
+            try:
+                stream = self._subscribe(call, agent_url, task, idle)
+            finally:
+                if stream is None:
+                    self._end(call)
+        finally:
+            if stream is None:
+                self._end(call)
+        return stream
+
+    def _subscribe(self, call: Call, agent_url: str, task: Task, idle: float) -> EventStream:
+        self._check_open()
+        url = self._peer(agent_url)
+        spec = TASK_STREAM_REQUEST
+        call.submits = True
+        context = TransportRequestContext(spec.name, url, os.urandom(16).hex())
+        request = self._codec.encode(spec, context, self._codec.encode_body(spec, task), task)
+        self._check_size(request)
+        try:
+            call.outcome = "cancelled"
+            call.limit("idle", idle)
+            call.begin()
+            if not self._stream_slots.acquire(call, nested=self._is_nested()):
+                raise self._ended(call, context)
+            self._check_open()
+            request.credentials = credential_headers(self._credentials, url)
+            call.sent = len(request.body or b"")
+            opened = self._open_stream(request, call)
+            call.limit("idle", idle)
+        except BaseException as error:
+            self._account(call, context, error)
+            raise
+        feed = Feed(
+            opened, call, context, idle, lambda error: self._stream_over(call, context, error)
         )
+        return EventStream(
+            feed,
+            task_id=_task_id(task),
+            canceller=lambda reason, timeout: self._cancel_streamed(url, task, reason, timeout),
+        )
+
+    def _stream_over(
+        self, call: Call, context: TransportRequestContext, error: BaseException | None
+    ) -> None:
+        """Count a stream and free what it held (the worker)."""
+        if error is not None:
+            self._account(call, context, error)
+        elif call.ended is None:
+            call.outcome = "succeeded"
+        self._end(call)
+
+    def _cancel_streamed(
+        self, url: str, task: Task, reason: str | None, timeout: float | None
+    ) -> Task:
+        request = TaskCancellationRequest(str(_task_id(task)), reason)
+        canceled: Task = self.send(TASK_CANCEL_REQUEST, url, request, timeout=timeout)
+        return canceled
 
     # --- its end -----------------------------------------------------------------------------
 
@@ -466,7 +552,7 @@ class Transport:
         call.finish()
         if self._config.collect_metrics:
             self._metrics.count(call)
-        self._slots.release(call)
+        (self._stream_slots if call.streams else self._slots).release(call)
         call.over = True
 
     def _ended(self, call: Call, context: TransportRequestContext) -> ProtoLinkError:
@@ -485,6 +571,7 @@ class Transport:
         limit = {
             "connect": "TransportConfig.connect_timeout",
             "attempt": "RetryPolicy.attempt_timeout",
+            "idle": "idle_timeout",
         }.get(call.ended or "", "timeout")
         duration = call.limit_seconds(call.ended or "")
         running = (
@@ -508,7 +595,7 @@ class Transport:
         """
         self._closed = True
         self._check_process()
-        for call in self._slots.calls():
+        for call in self._slots.calls() | self._stream_slots.calls():
             call.abort("closed")
         self._close()
 
@@ -605,6 +692,10 @@ class Transport:
         Raises:
             TransportError: Whatever went wrong, typed, with the library's error as cause.
         """
+        raise NotImplementedError
+
+    def _open_stream(self, request: WireRequest, deadline: Call) -> OpenStream:
+        """Open a stream and return it (hook of transports that stream); see :meth:`_exchange`."""
         raise NotImplementedError
 
     def _is_nested(self) -> bool:

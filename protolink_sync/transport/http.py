@@ -29,7 +29,7 @@ from protolink_sync.errors import (
 )
 from protolink_sync.security import Credentials, TLSConfig, origin
 from protolink_sync.transport._call import Call
-from protolink_sync.transport._connections import Adapter, ConnectFailed, Pool, Reply
+from protolink_sync.transport._connections import Adapter, ConnectFailed, Connection, Pool, Reply
 from protolink_sync.transport._environment import authority_file, proxy_for
 from protolink_sync.transport._tls import client_context
 from protolink_sync.transport.base import Codec, Transport, TransportCapabilities
@@ -51,7 +51,10 @@ _KNOWN_ROUTES = 1024
 _REQUESTS_SEND = HTTPAdapter.send
 
 # A library's errors that can come out of one exchange; each is turned into one of ours.
-_FOREIGN = (OSError, http.client.HTTPException, Urllib3Error, requests.RequestException)
+FOREIGN_ERRORS = (OSError, http.client.HTTPException, Urllib3Error, requests.RequestException)
+
+# A connection that ends inside TLS is a connection that ends.
+_TLS_ENDS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 class _Route:
@@ -108,11 +111,15 @@ class _Network:
         """Return the prepared form of one operation's address."""
         route = self._routes.get(url)
         if route is None:
-            with self._lock:
-                route = self._routes.get(url) or self._prepare(url)
-                if len(self._routes) >= _KNOWN_ROUTES:
-                    self._routes.clear()
-                self._routes[url] = route
+            # One line, as in Deadline.lend(): an interrupt must not leave the lock behind.
+            with self._lock: route = self._make_route(url)  # fmt: skip  # noqa: E701
+        return route
+
+    def _make_route(self, url: str) -> _Route:
+        route = self._routes.get(url) or self._prepare(url)
+        if len(self._routes) >= _KNOWN_ROUTES:
+            self._routes.clear()
+        self._routes[url] = route
         return route
 
     def proxy(self, url: str) -> str | None:
@@ -210,8 +217,11 @@ class HTTPTransport(Transport):
     def _net(self) -> _Network:
         network = self._network
         if network is None:
-            with self._network_lock:
-                network = self._network = self._network or _Network(self)
+            with self._network_lock: network = self._make_network()  # fmt: skip  # noqa: E701
+        return network
+
+    def _make_network(self) -> _Network:
+        self._network = network = self._network or _Network(self)
         return network
 
     # --- hooks -------------------------------------------------------------------------------
@@ -224,9 +234,7 @@ class HTTPTransport(Transport):
                 reply = self._direct(route, request, deadline)
             else:
                 reply = self._through_requests(route, request, deadline)
-        except _FOREIGN as error:
-            if deadline.ended is not None:
-                raise self._ended(deadline, context) from error
+        except FOREIGN_ERRORS as error:
             raise self._typed(error, request, deadline) from error
         # A cut connection looks like the end of a body that ends with its connection.
         if deadline.ended is not None:
@@ -241,17 +249,22 @@ class HTTPTransport(Transport):
     # --- one exchange ------------------------------------------------------------------------
 
     def _direct(self, route: _Route, request: WireRequest, call: Call) -> WireReply:
+        connection, raw = self._head(route, request, call)
+        body = self._read(raw, request)
+        route.pool.give_back(connection, call)
+        return WireReply(raw.status, raw.reason, raw.headers, body)
+
+    def _head(self, route: _Route, request: WireRequest, call: Call) -> tuple[Connection, Reply]:
+        """Send a request and return the reply with its body unread, and its connection."""
         connection = route.pool.lend_to(call)
         call.phase = "send"
         if connection.is_closed and route.pool.proxy is not None and connection.encrypted:
             route.pool._prepare_proxy(connection)
         connection.send_request(route.head(request), request.body)
         call.phase = "wait"
-        raw = connection.read_head(request.method)
+        reply = connection.read_head(request.method)
         call.phase = "read"
-        body = self._read(raw, request)
-        route.pool.give_back(connection, call)
-        return WireReply(raw.status, raw.reason, raw.headers, body)
+        return connection, reply
 
     def _through_requests(self, route: _Route, request: WireRequest, call: Call) -> WireReply:
         """Send as requests does: for libraries that replace its adapter in tests."""
@@ -309,6 +322,11 @@ class HTTPTransport(Transport):
 
     def _typed(self, error: BaseException, request: WireRequest, call: Call) -> ProtoLinkError:
         """Return our error for a library's. The only place where ``retryable`` is decided."""
+        if call.ended is not None:
+            return self._ended(call, request.context)
+        # urllib3, which inflates, wraps what reading met.
+        while isinstance(error, Urllib3Error) and isinstance(error.__cause__, FOREIGN_ERRORS):
+            error = error.__cause__
         where = request.context.where
         running = (
             ". The task may be running at the peer"
@@ -328,7 +346,7 @@ class HTTPTransport(Transport):
             return TransportConnectionError(
                 f"{where}: the host {host!r} is not found ({error.strerror})", retryable=True
             )
-        if isinstance(error, ssl.SSLError):
+        if isinstance(error, ssl.SSLError) and not isinstance(error, _TLS_ENDS):
             return self._tls_error(error, request)
         if isinstance(error, DecodeError):
             return TransportProtocolError(f"{where}: the reply's body cannot be inflated ({error})")
@@ -345,7 +363,7 @@ class HTTPTransport(Transport):
             )
         if isinstance(error, OSError) and str(error).startswith("Tunnel connection failed"):
             return TransportConnectionError(f"{where}: the proxy refused: {error}")
-        if isinstance(error, (ConnectionError, http.client.RemoteDisconnected)):
+        if isinstance(error, (ConnectionError, *_TLS_ENDS)):
             return TransportConnectionError(
                 f"{where}: the connection ended before the reply was whole ({error}){running}",
                 retryable=True,

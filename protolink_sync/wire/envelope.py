@@ -15,10 +15,16 @@ from typing import Any
 from protolink_sync.errors import TransportProtocolError, TransportRemoteError
 from protolink_sync.models import ClientRequestSpec
 from protolink_sync.wire import json
-from protolink_sync.wire.request import TransportRequestContext, WireReply, WireRequest
+from protolink_sync.wire.request import (
+    TransportRequestContext,
+    WireReply,
+    WireRequest,
+    one_line,
+)
 
 __all__ = [
     "decode",
+    "decode_event",
     "decode_reply",
     "decode_request",
     "encode",
@@ -26,6 +32,9 @@ __all__ = [
     "encode_error",
     "encode_result",
 ]
+
+# How much of a peer's words a message shows; the error has all of them.
+_SHOWN_WORDS = 1000
 
 
 def encode_body(spec: ClientRequestSpec, data: Any) -> bytes | None:
@@ -37,8 +46,7 @@ def encode_body(spec: ClientRequestSpec, data: Any) -> bytes | None:
     """
     if data is None or spec.request_source == "none":
         return None
-    to_dict = getattr(data, "to_dict", None)
-    return json.dumps(data if to_dict is None else to_dict())
+    return json.dump_data(data)
 
 
 def encode(
@@ -116,6 +124,19 @@ def encode_error(request_id: Any, kind: str, message: str) -> bytes:
     return json.dumps({"id": request_id, "ok": False, "error": {"message": message, "type": kind}})
 
 
+def decode_event(payload: bytes, context: TransportRequestContext) -> tuple[Any, bool]:
+    """Return the event in one envelope of a stream, and whether it is the last.
+
+    The event of the closing envelope may be None: then it closes the stream and says no more.
+
+    Raises:
+        TransportProtocolError: The bytes are no envelope, or one of another call.
+        TransportRemoteError: The envelope carries an error.
+    """
+    envelope = _opened(payload, context, "an event")
+    return envelope.get("result"), envelope.get("final") is True
+
+
 def decode_reply(payload: bytes, context: TransportRequestContext) -> Any:
     """Return the result in the envelope of an answer.
 
@@ -123,29 +144,41 @@ def decode_reply(payload: bytes, context: TransportRequestContext) -> Any:
         TransportProtocolError: The bytes are no envelope, or one of another call.
         TransportRemoteError: The envelope carries an error.
     """
+    return _opened(payload, context, "the reply").get("result")
+
+
+def _opened(payload: bytes, context: TransportRequestContext, what: str) -> dict[str, Any]:
+    """Return the envelope of a success, checked; raise what the other ones say."""
     try:
         envelope = json.loads(payload)
     except ValueError as error:
-        raise TransportProtocolError(f"{context.where}: the reply is not JSON: {error}") from error
+        raise TransportProtocolError(
+            f"{context.where}: {what} is not JSON: {error}; it begins with {payload[:100]!r}"
+        ) from error
     if not isinstance(envelope, dict) or not isinstance(envelope.get("ok"), bool):
         raise TransportProtocolError(
-            f"{context.where}: the reply is no envelope: it has no boolean 'ok'"
+            f"{context.where}: {what} is no envelope: it has no boolean 'ok'"
         )
     answered = envelope.get("id")
     if answered is not None and answered != context.request_id:
         raise TransportProtocolError(
-            f"{context.where}: the reply has the id {answered!r}, "
+            f"{context.where}: {what} has the id {repr(answered)[:_SHOWN_WORDS]}, "
             f"not that of this call, {context.request_id!r}"
         )
-    if envelope["ok"]:
-        return envelope.get("result")
-    told = envelope.get("error")
+    if not envelope["ok"]:
+        raise _remote_error(envelope.get("error"), context)
+    return envelope
+
+
+def _remote_error(told: Any, context: TransportRequestContext) -> TransportRemoteError:
     details = told if isinstance(told, dict) else {"message": told}
     kind, words = details.get("type"), details.get("message")
     words = words if isinstance(words, str) else None if words is None else str(words)
-    raise TransportRemoteError(
+    return TransportRemoteError(
         f"{context.where}: the peer answered with an error: "
-        + ": ".join(str(part) for part in (kind, words) if part is not None),
+        + ": ".join(
+            one_line(str(part)[:_SHOWN_WORDS]) for part in (kind, words) if part is not None
+        ),
         error_type=kind if isinstance(kind, str) else None,
         error_message=words,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import timezone
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -15,7 +16,12 @@ from protolink_sync.errors import (
 )
 from protolink_sync.models import ClientRequestSpec
 from protolink_sync.wire import json
-from protolink_sync.wire.request import TransportRequestContext, WireReply, WireRequest
+from protolink_sync.wire.request import (
+    TransportRequestContext,
+    WireReply,
+    WireRequest,
+    one_line,
+)
 
 __all__ = ["decode", "encode", "encode_body", "parse", "retry_after"]
 
@@ -67,8 +73,7 @@ def encode_body(spec: ClientRequestSpec, data: Any) -> bytes | None:
         if not isinstance(data, (bytes, bytearray)):
             raise TypeError(f"{spec.name} sends raw bytes, not {type(data).__name__}")
         return bytes(data)
-    to_dict = getattr(data, "to_dict", None)
-    return json.dumps(data if to_dict is None else to_dict())
+    return json.dump_data(data)
 
 
 def _path(spec: ClientRequestSpec, data: Any, params: Mapping[str, Any] | None) -> str:
@@ -112,7 +117,10 @@ def encode(
     if spec.headers or (spec.request_source == "headers" and data is not None):
         extra = dict(spec.headers or {})
         if spec.request_source == "headers":
-            extra.update(_flat(data or {}, what=f"the headers of {spec.name}"))
+            given = _flat(data or {}, what=f"the headers of {spec.name}")
+            # A spec checks its headers; these come from the caller and must not end a line either.
+            checked = ClientRequestSpec(spec.name, spec.path, spec.method, headers=given)
+            extra.update(checked.headers or {})
         for name, value in extra.items():
             if name.lower() not in _OWN_HEADERS:
                 _replace(headers, name, value)
@@ -200,7 +208,7 @@ def _shown(body: bytes) -> str:
     if not body:
         return "body empty"
     text = body[:_SHOWN_BODY].decode("utf-8", "backslashreplace")
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    line = one_line(text)
     return f"it begins with {line!r}" if len(body) > _SHOWN_BODY else f"body {line!r}"
 
 
@@ -231,11 +239,14 @@ def _remote_error(
     message = f"{context.where}: the peer answered {status} {reply.reason}".rstrip()
     location = reply.headers.get("location")
     if words is not None:
-        message += f": {words[:_SHOWN_BODY]}"
+        message += f": {one_line(words[:_SHOWN_BODY])}"
     elif reply.body:
         message += f" ({_shown(reply.body)})"
-    if 300 <= status <= 399:
-        message += f"; Location: {location}. Redirects are not followed: call that address itself"
+    if 300 <= status <= 399 and location:
+        message += (
+            f"; Location: {one_line(location[:_SHOWN_BODY])}. "
+            "Redirects are not followed: call that address itself"
+        )
     elif status in (401, 403):
         message += ". Give the transport credentials= that this peer accepts"
     elif status == 404:
@@ -280,6 +291,8 @@ def retry_after(value: str | None, *, now: Callable[[], float]) -> float | None:
 
     try:
         date = email.utils.parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+        if date.tzinfo is None:  # the form of asctime, which RFC 9110, 5.6.7 says is GMT
+            date = date.replace(tzinfo=timezone.utc)
+        return max(0.0, date.timestamp() - now())
+    except (TypeError, ValueError, OverflowError):
         return None
-    return max(0.0, date.timestamp() - now())

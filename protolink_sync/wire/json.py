@@ -12,11 +12,14 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
-from protolink_sync.models import jsonable
+from protolink_sync.models import Task, jsonable
 
-__all__ = ["dumps", "loads"]
+__all__ = ["dump_data", "dumps", "loads"]
 
 _INFINITE = (math.inf, -math.inf)
+
+# How much of a number that cannot be read its error repeats.
+_SHOWN_DIGITS = 40
 
 
 def _refuse_constant(text: str) -> Any:
@@ -26,7 +29,8 @@ def _refuse_constant(text: str) -> Any:
 def _finite(text: str) -> float:
     number = float(text)
     if number in _INFINITE:
-        raise ValueError(f"{text} is too large for a float")
+        shown = text if len(text) <= _SHOWN_DIGITS else f"{text[:_SHOWN_DIGITS]}..."
+        raise ValueError(f"{shown} is too large for a float")
     return number
 
 
@@ -58,11 +62,13 @@ def _find_fast() -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]] | Lite
     return _fast
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: Any, *, finite: bool = False) -> bytes:
     """Return a value as compact JSON in UTF-8.
 
     Args:
         value: JSON values, and in them models, dataclasses, enums and datetimes.
+        finite: Promise that no number in it is NaN or Infinity, as ``Task.to_dict()`` has made
+            sure: then nobody looks a second time.
 
     Raises:
         TypeError: Something in it is no JSON; the message has its path.
@@ -78,7 +84,7 @@ def dumps(value: Any) -> bytes:
         except Exception:
             written = None
         # orjson writes NaN as null; without a null there was none.
-        if written is not None and b"null" not in written:
+        if written is not None and (finite or b"null" not in written):
             return written
     try:
         text = _encode(value)
@@ -89,6 +95,20 @@ def dumps(value: Any) -> bytes:
         return text.encode()
     except UnicodeEncodeError:  # half a surrogate pair: JSON can escape it, UTF-8 cannot hold it
         return _encode_ascii(jsonable(value)).encode()
+
+
+def dump_data(data: Any) -> bytes:
+    """Return a model or plain JSON values as JSON.
+
+    Raises:
+        TypeError: The data is no JSON.
+        ValueError: The data holds NaN, Infinity or itself.
+    """
+    to_dict = getattr(data, "to_dict", None)
+    if to_dict is None:
+        # Here keys become text, where json.dumps would write two of the same text, and NaN shows.
+        return dumps(jsonable(data), finite=True)
+    return dumps(to_dict(), finite=isinstance(data, Task))
 
 
 def loads(data: bytes) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-__all__ = ["TransportRequestContext", "WireReply", "WireRequest"]
+__all__ = ["TransportRequestContext", "WireReply", "WireRequest", "one_line"]
 
 
 @attrs.define
@@ -69,3 +69,12 @@ class WireReply:
     reason: str
     headers: Mapping[str, str]
     body: bytes
+
+
+def one_line(text: str) -> str:
+    """Return a peer's words as one printable line, so that they cannot forge lines of a log.
+
+    >>> one_line("no\\r\\nERROR forged")
+    'no ERROR forged'
+    """
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -1,0 +1,107 @@
+"""From the worker that reads a stream to the thread that consumes it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import Any
+
+__all__ = ["Channel", "End"]
+
+# How much may wait for the consumer before the worker stops reading: so many events, or so many
+# bytes of them, or one event that alone is larger.
+_MAX_EVENTS = 256
+_MAX_BYTES = 4 * 1024 * 1024
+
+# The longest single wait: a wait without end would keep Ctrl-C from getting through.
+_LONGEST_WAIT = 60.0
+
+
+class End:
+    """The last thing that comes through a channel.
+
+    Args:
+        error: Why the stream broke; None if it came to its end or was closed.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+
+
+class Channel:
+    """A bounded relay of lists of events, with one producer and one consumer.
+
+    The events pass through a ``SimpleQueue``, whose C code a signal handler may enter again; the
+    lock is touched only when the bound is reached or the channel closed.
+    """
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[tuple[list[Any], int] | End] = queue.SimpleQueue()
+        self._lock = threading.RLock()
+        self._drained = threading.Condition(self._lock)
+        self._events = 0
+        self._bytes = 0
+        self._taken_events = 0
+        self._taken_bytes = 0
+        self.closed = False
+        # The finished task, as the last status has it; also before the consumer has read it.
+        self.last_task: Any = None
+
+    def put(self, events: list[Any], size: int) -> None:
+        """Hand events over; they go at once, whatever waits already (the worker).
+
+        Args:
+            events: In order.
+            size: Their bytes, as they came.
+        """
+        self._events += len(events)
+        self._bytes += size
+        self._queue.put((events, size))
+
+    def is_full(self) -> bool:
+        """Return whether the worker has to wait before it reads on."""
+        return not self.closed and (
+            self._events - self._taken_events >= _MAX_EVENTS
+            or self._bytes - self._taken_bytes >= _MAX_BYTES
+        )
+
+    def wait_for_room(self) -> None:
+        """Wait until the consumer has taken enough, or is gone (the worker)."""
+        with self._lock:
+            while self.is_full():
+                self._drained.wait(_LONGEST_WAIT)
+
+    def end(self, error: BaseException | None) -> None:
+        """Say that nothing more comes (the worker)."""
+        self._queue.put(End(error))
+
+    def take(self) -> list[Any] | End:
+        """Wait for the next events or the end (the consumer)."""
+        while True:
+            try:
+                got = self._queue.get(timeout=_LONGEST_WAIT)
+            except queue.Empty:
+                continue
+            if isinstance(got, End):
+                # The next one to ask shall find it too.
+                self._queue.put(got)
+                return got
+            events, size = got
+            full = self.is_full()
+            self._taken_events += len(events)
+            self._taken_bytes += size
+            if full:
+                self._wake()
+            return events
+
+    def close(self) -> None:
+        """End it from outside: the worker stops, the consumer gets the end. Any thread."""
+        self.closed = True
+        self._queue.put(End())
+        self._wake()
+
+    def _wake(self) -> None:
+        with self._lock:
+            self._drained.notify_all()

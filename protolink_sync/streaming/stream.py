@@ -1,0 +1,294 @@
+"""EventStream: what a caller reads a stream with."""
+
+from __future__ import annotations
+
+import contextvars
+import itertools
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from protolink_sync.errors import (
+    CallCancelledError,
+    StreamInterruptedError,
+    TransportProtocolError,
+    TransportRemoteError,
+)
+from protolink_sync.models import RunEvent, Task
+from protolink_sync.streaming._channel import Channel, End
+from protolink_sync.streaming._text import AnswerText, chunk_of
+from protolink_sync.streaming.source import EventSource
+
+__all__ = ["EventStream"]
+
+_STATUS = "task_status_update"
+
+_numbers = itertools.count(1)
+
+# How long cancel() waits for an end that the peer reports but that has not arrived yet.
+_END_ON_ITS_WAY = 2.0
+
+
+def _pump(source: EventSource, channel: Channel) -> None:
+    """Read a source to its end; the body of the worker thread."""
+    error: BaseException | None = None
+    first = True
+    try:
+        while not channel.closed:
+            got = source.read()
+            if got is None:
+                break
+            events, size = got
+            if first and len(events) > 1:
+                # Alone and at once: the first event is what a user waits for.
+                channel.put(events[:1], 0)
+                events = events[1:]
+            first = False
+            if events:
+                channel.last_task = finished_task(events[-1])
+            channel.put(events, size)
+            if channel.is_full():
+                source.pause()
+                channel.wait_for_room()
+                source.resume()
+    except BaseException as caught:
+        error = caught
+    try:
+        source.close(error)
+    finally:
+        channel.end(error)
+
+
+def _let_go(source: EventSource, channel: Channel, pid: int) -> None:
+    """End a stream that nobody reads any more: closed, left, or collected."""
+    # A forked child that drops what it inherited must not end its parent's stream.
+    if os.getpid() == pid:
+        channel.close()
+        source.abort()
+
+
+def finished_task(event: Any) -> Any:
+    """Return the task, as JSON values, that a final status carries; None for other events."""
+    if isinstance(event, dict) and event.get("type") == _STATUS and event.get("final"):
+        metadata = event.get("metadata")
+        if isinstance(metadata, dict):
+            return metadata.get("task")
+    return None
+
+
+class EventStream:
+    """The events of a task while an agent works on it, each as decoded JSON.
+
+    Iterate over it, or use :meth:`result`, :meth:`text` or :meth:`run_events`; they share one
+    position, and one thread reads at a time. Leaving the loop, ``with``, :meth:`close` and
+    garbage collection end the stream and its connection. Over SSE and gRPC a ProtoLink agent
+    cancels the task then, over WebSocket and A2A it goes on; :meth:`cancel` ends it in any case.
+
+    The stream ends normally only with the mark that says so. Everything else raises: a
+    connection that breaks is a :class:`~protolink_sync.errors.StreamInterruptedError`.
+
+    Streams are made by ``AgentClient.send_task_streaming``.
+    """
+
+    def __init__(
+        self,
+        source: EventSource,
+        *,
+        task_id: str | None = None,
+        canceller: Callable[[str | None, float | None], Task] | None = None,
+    ) -> None:
+        self._source = source
+        self._channel = Channel()
+        self._task_id = task_id
+        self._canceller = canceller
+        self._batch: list[Any] = []
+        self._position = 0
+        self._end: End | None = None
+        self._closed = False
+        self._reader: int | None = None
+        self._events = 0
+        self._last_state: str | None = None
+        self._task: Task | None = None
+        self._task_data: Any = None
+        self._worker = threading.Thread(
+            # With the caller's context variables, for log filters and tracing.
+            target=contextvars.copy_context().run,
+            args=(_pump, source, self._channel),
+            name=f"protolink-stream-{next(_numbers)}",
+            daemon=True,
+        )
+        self._pid = os.getpid()
+        self._release = weakref.finalize(self, _let_go, source, self._channel, self._pid)
+        self._worker.start()
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._position >= len(self._batch):
+            self._take()
+        event = self._batch[self._position]
+        # So that an event the caller has done with does not live as long as its batch.
+        self._batch[self._position] = None
+        self._position += 1
+        self._see(event)
+        return event
+
+    def _take(self) -> None:
+        """Wait for the next batch; raise at the end, the same way each time."""
+        if os.getpid() != self._pid:
+            raise RuntimeError(
+                "this stream belongs to the parent process: a forked child cannot read it"
+            )
+        me = threading.get_ident()
+        if self._reader is not None and self._reader != me:
+            raise RuntimeError(
+                "another thread reads this stream: a stream has one reader at a time"
+            )
+        self._reader = me
+        try:
+            while self._end is None and not self._closed:
+                got = self._channel.take()
+                if isinstance(got, End):
+                    self._end = got
+                elif not self._closed:
+                    self._batch, self._position = got, 0
+                    if got:
+                        return
+        finally:
+            self._reader = None
+        self._batch, self._position = [], 0
+        error = None if self._closed or self._end is None else self._end.error
+        if error is None:
+            raise StopIteration
+        if isinstance(error, StreamInterruptedError):
+            error.task_id, error.last_state = self._task_id, self._last_state
+            error.events, error.task = self._events, self.task
+        raise error
+
+    def _see(self, event: Any) -> None:
+        self._events += 1
+        if not isinstance(event, dict) or event.get("type") != _STATUS:
+            return
+        state = event.get("new_state")
+        if isinstance(state, str):
+            self._last_state = state
+        data = finished_task(event)
+        if data is not None:
+            self._task_data, self._task = data, None
+
+    @property
+    def task(self) -> Task | None:
+        """The whole task, once its final status was read; else None."""
+        if self._task is None and self._task_data is not None:
+            self._task = Task.from_dict(self._task_data)
+        return self._task
+
+    @property
+    def events(self) -> int:
+        """How many events were read."""
+        return self._events
+
+    def result(self) -> Task:
+        """Read to the end and return the finished task.
+
+        Raises:
+            TransportProtocolError: The stream ended without a final status that has the task.
+            CallCancelledError: The stream was closed before its end.
+            ProtoLinkError: What else ended the stream.
+        """
+        for _ in self:
+            pass
+        task = self.task
+        if task is not None:
+            return task
+        if self._closed:
+            raise CallCancelledError("the stream was closed before the task was finished")
+        raise TransportProtocolError(
+            f"the stream of task {self._task_id!r} ended without a final status that has the task"
+        )
+
+    def text(self) -> Iterator[str]:
+        """Return the answer as text, in pieces as it comes; joined they are the answer.
+
+        Prose comes at once. A step whose text begins as a JSON object (the action language of
+        ProtoLink's default engine) is held back and replaced by its answer.
+        """
+        answer = AnswerText()
+        for event in self:
+            piece = answer.see(event)
+            if piece:
+                yield piece
+        task = self.task
+        rest = "" if task is None else answer.rest(task.text)
+        if rest:
+            yield rest
+
+    def raw_text(self) -> Iterator[str]:
+        """Return the pieces of model output exactly as they are sent."""
+        for event in self:
+            piece = chunk_of(event)
+            if piece is not None:
+                yield piece
+
+    def run_events(self) -> Iterator[RunEvent]:
+        """Return the events in ProtoLink's versioned form, numbered from 1."""
+        for number, event in enumerate(self, start=1):
+            yield RunEvent.from_task_event(event, sequence=number)
+
+    # --- ending ------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the stream: worker and connection are gone within 100 ms. Any thread, any time.
+
+        What was not read yet is dropped. See the class for what that means for the task.
+        """
+        self._closed = True
+        self._release()
+        if self._worker is not threading.current_thread():
+            self._worker.join(_END_ON_ITS_WAY)
+
+    def cancel(self, reason: str | None = None, timeout: float | None = None) -> Task | None:
+        """Ask the agent to cancel the task, and return it as it stands then.
+
+        The stream goes on; its last event says how the task ended. If the end is here already,
+        nothing is sent and the finished task returned.
+
+        Args:
+            reason: Kept in the task's metadata.
+            timeout: Budget in seconds of this request; None for the transport's.
+
+        Raises:
+            TransportError: The agent did not accept it.
+            RuntimeError: The stream has no task that could be cancelled.
+        """
+        if self._canceller is None:
+            raise RuntimeError("this stream has no task that could be cancelled")
+        if not self._worker.is_alive():
+            return self._ended_task()
+        try:
+            return self._canceller(reason, timeout)
+        except TransportRemoteError:
+            # It may have ended at this moment: then its end is on its way to us.
+            self._worker.join(_END_ON_ITS_WAY)
+            if self._worker.is_alive():
+                raise
+            return self._ended_task()
+
+    def _ended_task(self) -> Task | None:
+        data = self._channel.last_task
+        return self.task if data is None else Task.from_dict(data)
+
+    def __enter__(self) -> EventStream:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "ended" if self._end is not None else "open"
+        return f"<EventStream task={self._task_id!r} {state}, {self._events} events read>"

@@ -1,0 +1,142 @@
+"""The body of a reply as it arrives: without chunks, inflated, nothing held back.
+
+http.client gives out one chunk a call, which for a peer that sends an event in each chunk costs
+as much as all the rest; this takes whatever bytes are there.
+"""
+
+from __future__ import annotations
+
+import http.client
+import zlib
+
+from protolink_sync.transport._connections import Reply
+
+__all__ = ["BodyReader"]
+
+_READ_BYTES = 64 * 1024
+
+# The longest line of a chunk's size with its extensions, and of the trailers behind the last one.
+_MAX_SIZE_LINE = 8192
+
+_WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
+
+
+class BodyReader:
+    """Read a body in the pieces in which it arrives.
+
+    Args:
+        reply: A reply whose head was read.
+
+    Raises:
+        http.client.HTTPException: The content encoding is unknown.
+
+    Source:
+        RFC 9112, 6.3 and 7.1.
+    """
+
+    def __init__(self, reply: Reply) -> None:
+        self._fp = reply.fp
+        self._length = reply.length
+        self._dechunk = _Dechunker() if reply.chunked else None
+        encoding = reply.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("identity", "", *_WINDOW_BITS):
+            raise http.client.HTTPException(f"unknown content encoding {encoding!r}")
+        self._inflate = (
+            zlib.decompressobj(_WINDOW_BITS[encoding]) if encoding in _WINDOW_BITS else None
+        )
+        self.at_end = self._length == 0
+
+    def read(self) -> bytes:
+        """Wait for the next bytes; an empty result is the end of the body.
+
+        Raises:
+            http.client.IncompleteRead: The connection ended before the body did.
+            http.client.HTTPException: It is not in chunks as announced.
+            zlib.error: It is not compressed as announced.
+            OSError: The connection failed.
+        """
+        while True:
+            held = self._inflate.unconsumed_tail if self._inflate is not None else b""
+            data = held or self._next()
+            if self._inflate is not None and data:
+                # In bounded steps: a small body may inflate to gigabytes.
+                data = self._inflate.decompress(data, _READ_BYTES)
+            if data or (self.at_end and not held):
+                return data
+
+    def _next(self) -> bytes:
+        """Return the next bytes of the body, still compressed; empty where only framing came."""
+        if self.at_end:
+            return b""
+        wanted = _READ_BYTES if self._length is None else min(_READ_BYTES, self._length)
+        data = self._fp.read1(wanted)
+        if self._dechunk is not None:
+            if not data:
+                raise http.client.IncompleteRead(b"")
+            data = self._dechunk.feed(data)
+            self.at_end = self._dechunk.at_end
+        elif self._length is not None:
+            if not data:
+                raise http.client.IncompleteRead(b"", self._length)
+            self._length -= len(data)
+            self.at_end = self._length == 0
+        else:
+            self.at_end = not data
+        return data
+
+
+class _Dechunker:
+    """Take the chunk framing out of bytes that are cut anywhere."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        # The begin of a size line, or of the line end behind a chunk, that was cut.
+        self._line = b""
+        self._behind_chunk = False
+        self._in_trailers = False
+        self.at_end = False
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what the bytes hold of the body.
+
+        Raises:
+            http.client.HTTPException: The framing is wrong.
+        """
+        found = []
+        at = 0
+        while at < len(data) and not self.at_end:
+            if self._left:
+                piece = data[at : at + self._left]
+                found.append(piece)
+                at += len(piece)
+                self._left -= len(piece)
+                self._behind_chunk = not self._left
+                continue
+            end = data.find(b"\n", at)
+            self._line += data[at:] if end < 0 else data[at : end + 1]
+            if len(self._line) > _MAX_SIZE_LINE:
+                raise http.client.LineTooLong("chunk size")
+            if end < 0:
+                break
+            at = end + 1
+            line, self._line = self._line.strip(), b""
+            self._take(line)
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def _take(self, line: bytes) -> None:
+        """Take one whole line of the framing."""
+        if self._behind_chunk:
+            if line:
+                raise http.client.HTTPException("a chunk is longer than its size says")
+            self._behind_chunk = False
+        elif self._in_trailers:
+            self.at_end = not line
+        else:
+            digits = line.partition(b";")[0].strip()
+            try:
+                self._left = int(digits, 16)
+            except ValueError:
+                raise http.client.HTTPException(f"{line[:40]!r} is no chunk size") from None
+            if self._left < 0 or digits[:1] in b"+":
+                raise http.client.HTTPException(f"{line[:40]!r} is no chunk size")
+            self._in_trailers = self._left == 0

@@ -1,0 +1,109 @@
+"""From a transport's open stream to the events of an EventStream."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from protolink_sync.errors import StreamInterruptedError
+from protolink_sync.transport._call import Call
+from protolink_sync.wire import TransportRequestContext, envelope
+
+__all__ = ["Feed", "OpenStream"]
+
+
+class OpenStream(Protocol):
+    """An open stream of one transport: bytes of envelopes, as they arrive (for transports)."""
+
+    def receive(self) -> list[bytes] | None:
+        """Wait for the next envelopes; None when the peer has ended the connection.
+
+        Raises:
+            ProtoLinkError: Whatever went wrong, typed.
+        """
+
+    def close(self, finished: bool) -> None:
+        """Give the connection back if the stream came to its end, else close it."""
+
+
+class Feed:
+    """An event source over a transport's open stream.
+
+    Args:
+        opened: The stream.
+        call: Its budget.
+        context: Who the call is.
+        idle_timeout: Seconds from one event to the next.
+        finish: Called once at the end, with the error or None.
+    """
+
+    def __init__(
+        self,
+        opened: OpenStream,
+        call: Call,
+        context: TransportRequestContext,
+        idle_timeout: float,
+        finish: Callable[[BaseException | None], None],
+    ) -> None:
+        self._opened = opened
+        self._call = call
+        self._context = context
+        self._idle_timeout = idle_timeout
+        self._finish = finish
+        self._final = False
+        self._error: Exception | None = None
+
+    def read(self) -> tuple[list[Any], int] | None:
+        """Wait for the next events; None at the end of the stream."""
+        while self._error is None and not self._final:
+            payloads = self._opened.receive()
+            if payloads is None:
+                raise StreamInterruptedError(
+                    f"{self._context.where}: the connection ended before the stream did. "
+                    "The task may go on at the agent; cancel_task ends it"
+                )
+            events, size = self._decode(payloads)
+            if events:
+                self._call.received += size
+                if not self._final:
+                    self.resume()
+                return events, size
+        if self._error is not None:
+            raise self._error
+        return None
+
+    def _decode(self, payloads: list[bytes]) -> tuple[list[Any], int]:
+        events: list[Any] = []
+        size = 0
+        try:
+            for payload in payloads:
+                event, self._final = envelope.decode_event(payload, self._context)
+                # The envelope that closes a stream may carry no event.
+                if event is not None or not self._final:
+                    events.append(event)
+                    size += len(payload)
+                if self._final:
+                    break
+        except Exception as error:
+            self._error = error  # after the events before it
+        return events, size
+
+    def pause(self) -> None:
+        """Let the clock between two events stand."""
+        self._call.limit("idle", math.inf)
+
+    def resume(self) -> None:
+        """Let it begin anew."""
+        self._call.limit("idle", self._idle_timeout)
+
+    def abort(self) -> None:
+        """End a blocked read at once."""
+        self._call.abort("left")
+
+    def close(self, error: BaseException | None) -> None:
+        """Give everything back."""
+        try:
+            self._opened.close(self._final and error is None)
+        finally:
+            self._finish(error)

@@ -1,0 +1,130 @@
+"""ProtoLink over HTTP with server-sent events: calls as over HTTP, and streams."""
+
+from __future__ import annotations
+
+import zlib
+from typing import ClassVar
+
+from protolink_sync.errors import (
+    ProtoLinkError,
+    StreamInterruptedError,
+    TransportConnectionError,
+    TransportLimitError,
+    TransportProtocolError,
+)
+from protolink_sync.transport._body import BodyReader
+from protolink_sync.transport._call import Call
+from protolink_sync.transport._connections import Connection, Pool
+from protolink_sync.transport.base import TransportCapabilities
+from protolink_sync.transport.http import FOREIGN_ERRORS, HTTPTransport
+from protolink_sync.wire import WireReply, WireRequest, envelope
+from protolink_sync.wire.sse import EventReader
+
+__all__ = ["SSEJSONRPCTransport"]
+
+# How long the end of a body may take that must follow the last event, so that the connection can
+# be used again.
+_END_OF_BODY = 0.02
+
+
+class SSEJSONRPCTransport(HTTPTransport):
+    """Carry calls as :class:`HTTPTransport` does, and streams as server-sent events.
+
+    Each stream has a connection of its own. Leaving a stream closes it, and a ProtoLink agent
+    cancels the task then.
+
+    The arguments are those of :class:`HTTPTransport`.
+    """
+
+    transport_type: ClassVar[str] = "sse"
+    capabilities: ClassVar[TransportCapabilities] = TransportCapabilities(
+        networked=True, streaming=True, tls=True, bidirectional=False, persistent_connections=True
+    )
+
+    def _open_stream(self, request: WireRequest, deadline: Call) -> _SSEStream:
+        context = request.context
+        route = self._net().route(context.url + request.path)
+        try:
+            connection, reply = self._head(route, request, deadline)
+            kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if reply.status == 200 and kind == "text/event-stream":
+                return _SSEStream(self, request, connection, route.pool, deadline)
+            body = self._read(reply, request)
+        except FOREIGN_ERRORS as error:
+            raise self._typed(error, request, deadline) from error
+        if deadline.ended is not None:
+            raise self._ended(deadline, context)
+        route.pool.give_back(connection, deadline)
+        return self._refused(WireReply(reply.status, reply.reason, reply.headers, body), request)
+
+    def _broken(self, error: Exception, request: WireRequest, call: Call) -> ProtoLinkError:
+        """Return the error of a stream that broke."""
+        typed = self._typed(error, request, call)
+        if type(typed) is TransportConnectionError:
+            return StreamInterruptedError(
+                f"{request.context.where}: the stream was cut ({error}). "
+                "The task may go on at the agent; cancel_task ends it"
+            )
+        return typed
+
+    def _refused(self, reply: WireReply, request: WireRequest) -> _SSEStream:
+        """Raise what an answer says that is no stream."""
+        context = request.context
+        # A status that is an error, or a body that is no JSON, is raised here.
+        self._decode(reply, context)
+        if 200 <= reply.status <= 299:
+            envelope.decode_reply(reply.body, context)
+        kind = reply.headers.get("content-type", "not given")
+        raise TransportProtocolError(
+            f"{context.where}: the reply is no stream of events: content type {kind}",
+            status_code=reply.status,
+        )
+
+
+class _SSEStream:
+    """One open stream."""
+
+    def __init__(
+        self,
+        transport: SSEJSONRPCTransport,
+        request: WireRequest,
+        connection: Connection,
+        pool: Pool,
+        call: Call,
+    ) -> None:
+        assert connection.reply is not None
+        self._transport = transport
+        self._request = request
+        self._connection = connection
+        self._pool = pool
+        self._call = call
+        self._body = BodyReader(connection.reply)
+        self._events = EventReader(transport.config.limits.max_event_bytes)
+
+    def receive(self) -> list[bytes] | None:
+        """Wait for the next events' data; None at the end of the body."""
+        context = self._request.context
+        try:
+            data = self._body.read()
+        except (*FOREIGN_ERRORS, zlib.error) as error:
+            raise self._transport._broken(error, self._request, self._call) from error
+        if self._call.ended is not None:
+            # A cut connection looks like the end of a body that ends with its connection.
+            raise self._transport._ended(self._call, context)
+        if not data:
+            return None
+        try:
+            return self._events.feed(data)
+        except TransportLimitError as error:
+            raise TransportLimitError(f"{context.where}: {error}") from None
+
+    def close(self, finished: bool) -> None:
+        """Keep the connection if the body is at its end, which follows the last event at once."""
+        if finished and self._connection.sock is not None:
+            try:
+                self._connection.sock.settimeout(_END_OF_BODY)
+                if self._body.at_end or not self._body.read():
+                    self._connection.sock.settimeout(None)
+                    self._pool.give_back(self._connection, self._call)
+            except (*FOREIGN_ERRORS, zlib.error):
+                pass  # then it is closed with the call
