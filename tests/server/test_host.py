@@ -386,18 +386,25 @@ def test_a_signal_handler_may_close_while_wait_waits():
         signal.signal(signal.SIGUSR1, before)
 
 
+def _stay(pipe):
+    pipe.send("here")
+    pipe.recv()
+
+
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_does_not_keep_the_port():
-    release, held = multiprocessing.get_context("fork").Pipe(duplex=False)
-    with calling(Kitchen()) as (_, server):
-        child = multiprocessing.get_context("fork").Process(target=release.recv)
+    forking = multiprocessing.get_context("fork")
+    ours, theirs = forking.Pipe()
+    with ours, theirs, calling(Kitchen()) as (_, server):
+        child = forking.Process(target=_stay, args=(theirs,))
         child.start()
-    try:
-        with pytest.raises(ConnectionRefusedError):
-            connected(server)
-    finally:
-        held.send(None)
-        child.join(LIMIT)
-        child.close()
-        release.close()
-        held.close()
+        try:
+            assert ours.recv() == "here"
+            server.close()
+
+            with pytest.raises(ConnectionRefusedError):
+                connected(server)
+        finally:
+            ours.send("go")
+            child.join(LIMIT)
+            child.close()

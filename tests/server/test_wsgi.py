@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import io
+import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
-import textwrap
-import threading
 import wsgiref.util
 import wsgiref.validate
 
 import pytest
-import waitress.server
 
 from protolink_sync.config import TransportConfig, TransportLimits
 from tests.server.hosting import Caller, Kitchen, raw, text_task, wait_until
+
+ROOT = pathlib.Path(__file__).parents[2]
+CHUNKED = (
+    b"POST /tasks/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+    b"Connection: close\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+)
 
 
 def call(app, method="POST", path="/tasks/", body=b"", **environ):
@@ -114,26 +117,6 @@ def test_a_chunked_body_that_the_server_does_not_end_is_refused():
     assert status == 411
 
 
-def test_waitress():
-    agent = Kitchen()
-    server = waitress.server.create_server(agent.wsgi_app(), host="127.0.0.1", port=0)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    url = f"http://127.0.0.1:{server.effective_port}"
-    try:
-        check(url)
-        body = b"2\r\n{}\r\n0\r\n\r\n"
-        head = (
-            b"POST /tasks/ HTTP/1.1\r\nHost: x\r\n"
-            b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
-        )
-        assert raw(url, head + body, closes=False).startswith(b"HTTP/1.1 200 OK")
-    finally:
-        server.task_dispatcher.shutdown(timeout=5)
-        server.close()
-        thread.join(5)
-
-
 def check(url):
     with Caller(url) as caller:
         assert caller.send(text_task("echo hi")).task().messages[-1].text == "hi"
@@ -145,49 +128,46 @@ def check(url):
         assert first.body == second.body
 
 
+HOSTED = """
+from protolink_sync.models import AgentCard
+from protolink_sync.server import Agent
+
+class Echo(Agent):
+    def handle_task(self, task):
+        text = task.messages[0].text if task.messages else ""
+        return task.complete(text.removeprefix("echo "))
+
+app = Echo(AgentCard("echo", "echoes", "http://echo.test")).wsgi_app()
+"""
+GUNICORN = "gunicorn --worker-class gthread --threads 4 --no-control-socket --log-level error"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [[], ["--preload"]])
-def test_gunicorn_with_threads(tmp_path, options):
-    (tmp_path / "hosted.py").write_text(
-        textwrap.dedent(
-            """
-            from protolink_sync.models import AgentCard
-            from protolink_sync.server import Agent
-
-            class Echo(Agent):
-                def handle_task(self, task):
-                    text = task.messages[0].text if task.messages else ""
-                    return task.complete(text.removeprefix("echo "))
-
-            app = Echo(AgentCard("echo", "echoes", "http://echo.test")).wsgi_app()
-            """
-        )
-    )
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"{GUNICORN} --bind 127.0.0.1:PORT",
+        f"{GUNICORN} --preload --bind 127.0.0.1:PORT",
+        "waitress --listen 127.0.0.1:PORT",
+    ],
+)
+def test_other_servers(tmp_path, command):
+    (tmp_path / "hosted.py").write_text(HOSTED)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    gunicorn = shutil.which("gunicorn", path=pathlib.Path(sys.executable).parent)
+    arguments = command.replace("PORT", str(port)).split()
     process = subprocess.Popen(
-        [
-            gunicorn,
-            "--bind",
-            f"127.0.0.1:{port}",
-            "--worker-class",
-            "gthread",
-            "--threads",
-            "4",
-            "--no-control-socket",
-            "--log-level",
-            "error",
-            "--pythonpath",
-            f"{tmp_path},{pathlib.Path(__file__).parents[2]}",
-            *options,
-            "hosted:app",
-        ],
+        [sys.executable, "-m", *arguments, "hosted:app"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        stderr=subprocess.DEVNULL,
     )
     try:
         wait_until(lambda: _answers(port), limit=30)
-        check(f"http://127.0.0.1:{port}")
+        url = f"http://127.0.0.1:{port}"
+        check(url)
+        assert raw(url, CHUNKED, closes=False).startswith(b"HTTP/1.1 200 OK")
     finally:
         process.terminate()
         process.wait(15)
