@@ -11,6 +11,8 @@ from protolink_sync._version import __version__
 from protolink_sync.client import AgentClient, AgentPeer, SyncAgentClient, connect
 from protolink_sync.config import RetryPolicy, TransportConfig, TransportLimits
 from protolink_sync.errors import (
+    A2AClientError,
+    A2ARpcError,
     AuthenticationError,
     CallCancelledError,
     ClientClosedError,
@@ -19,6 +21,7 @@ from protolink_sync.errors import (
     ProtoLinkError,
     StreamingNotSupportedError,
     StreamInterruptedError,
+    StructuredResponseError,
     TaskExecutionError,
     TLSVerificationError,
     TransportConnectionError,
@@ -55,8 +58,11 @@ from protolink_sync.models import (
     ToolOutput,
 )
 from protolink_sync.security import APIKey, BasicAuth, BearerToken, TLSConfig
+from protolink_sync.streaming import EventStream
 
 __all__ = [
+    "A2AClientError",
+    "A2ARpcError",
     "APIKey",
     "AgentCapabilities",
     "AgentCard",
@@ -74,6 +80,7 @@ __all__ = [
     "ClientRequestSpec",
     "ConversationHistory",
     "EndpointSpec",
+    "EventStream",
     "HistoryCompactionRequest",
     "HistoryCompactionResult",
     "InMemoryEventSink",
@@ -91,6 +98,7 @@ __all__ = [
     "StateStoreReport",
     "StreamInterruptedError",
     "StreamingNotSupportedError",
+    "StructuredResponseError",
     "SyncAgentClient",
     "TLSConfig",
     "TLSVerificationError",

@@ -1,7 +1,7 @@
 """The names that users may rely on: present, listed in order, documented.
 
-``PUBLIC`` grows with the product. What design.md 2 names and is not here yet (streams, A2A, the
-shim, testing) is added by the change that brings it.
+``PUBLIC`` grows with the product. What design.md 2 names and is not here yet (A2A, the
+registry, the shim, testing) is added by the change that brings it.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ MODELS = """
 
 PUBLIC = {
     "protolink_sync": f"""
-        AgentClient AgentPeer CancelToken RegistryClient SyncAgentClient connect
+        AgentClient AgentPeer CancelToken EventStream SyncAgentClient connect
         {MODELS} {SETTINGS} {CREDENTIALS} {ERRORS}
     """,
-    "protolink_sync.client": "AgentClient AgentPeer RegistryClient SyncAgentClient",
+    "protolink_sync.client": "AgentClient AgentPeer SyncAgentClient connect",
     "protolink_sync.models": MODELS,
     "protolink_sync.types": """
         HttpMethod MessageRoleType MimeType PartType SecuritySchemeType TransportType
     """,
     "protolink_sync.transport": f"""
-        HTTPTransport RuntimeTransport Transport TransportCapabilities TransportMetricsSnapshot
+        HTTPTransport RuntimeTransport SSEJSONRPCTransport Transport TransportCapabilities
+        TransportMetricsSnapshot
         TransportRequestContext get_transport register_transport
         {SETTINGS} {TRANSPORT_ERRORS}
     """,

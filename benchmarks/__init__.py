@@ -1,0 +1,1 @@
+"""How fast protolink_sync is: ``python -m benchmarks``, explained in README.rst."""

@@ -1,0 +1,164 @@
+"""The cases: who does what, and what must hold. README.rst explains them in the same order."""
+
+from __future__ import annotations
+
+import attrs
+
+from benchmarks.bounds import Bound
+
+__all__ = ["CASES", "CONTENDERS", "OURS", "PROTOLINK", "Case", "Contender"]
+
+HTTP_CLIENT = "http.client + json"
+HAND_WRITTEN = "dataclasses by hand"
+DICT_ROUND_TRIP = "dict round trip alone"
+OURS = "protolink_sync"
+OURS_FAST = "protolink_sync[fast]"
+PROTOLINK = "protolink client.sync"
+BOTH = (OURS, OURS_FAST)
+
+
+@attrs.frozen
+class Contender:
+    """Who is measured.
+
+    Args:
+        path: Module and class.
+        needs_peers: It runs in the peers' interpreter.
+    """
+
+    path: str
+    needs_peers: bool = False
+
+
+CONTENDERS = {
+    HTTP_CLIENT: Contender("benchmarks.contenders.floor:HttpClient"),
+    HAND_WRITTEN: Contender("benchmarks.contenders.floor:HandWritten"),
+    DICT_ROUND_TRIP: Contender("benchmarks.contenders.ours:DictRoundTrip"),
+    OURS: Contender("benchmarks.contenders.ours:Plain"),
+    OURS_FAST: Contender("benchmarks.contenders.ours:Fast"),
+    PROTOLINK: Contender("benchmarks.contenders.protolink:ClientSync", needs_peers=True),
+}
+
+
+@attrs.frozen
+class Case:
+    """One thing that several contenders do, measured in interleaved rounds.
+
+    Args:
+        title: What is done.
+        job: Method of the contenders that returns the job.
+        of: Its arguments.
+        how: Function of :mod:`benchmarks.timing` that measures the job.
+        floor: The contender that the table sets the others against.
+        others: The other contenders.
+        bounds: What must hold.
+        extra: Arguments of ``how`` after the seconds.
+        stretch: How many times the usual seconds one round takes.
+    """
+
+    title: str
+    job: str
+    of: tuple[str, ...]
+    how: str
+    floor: str
+    others: tuple[str, ...]
+    bounds: tuple[Bound, ...]
+    extra: tuple[int, ...] = ()
+    stretch: float = 1.0
+
+
+def _at_most(figure: str, limit: float, base: str, whom: tuple[str, ...] = BOTH) -> list[Bound]:
+    return [Bound(contender, figure, "<=", limit, base) for contender in whom]
+
+
+def _threads(count: int) -> Case:
+    return Case(
+        title=f"calls of 1 KB by {count} threads that share one client",
+        job="threads",
+        of=("small",),
+        how="threads",
+        extra=(count,),
+        stretch=2.0,
+        floor=HTTP_CLIENT,
+        others=(*BOTH, PROTOLINK),
+        bounds=(
+            *_at_most("wall_us", 2.4, HTTP_CLIENT),
+            *_at_most("p99_us", 3.0, HTTP_CLIENT),
+        ),
+    )
+
+
+def _models(job: str, title: str) -> Case:
+    return Case(
+        title=title,
+        job=job,
+        of=("nested",),
+        how="repeated",
+        floor=HAND_WRITTEN,
+        others=(OURS, PROTOLINK),
+        bounds=tuple(_at_most("cpu_us", 1.3, HAND_WRITTEN, (OURS,))),
+    )
+
+
+CASES: dict[str, Case] = {
+    "small": Case(
+        title="one call of 1 KB on a kept connection",
+        job="unary",
+        of=("small",),
+        how="repeated",
+        floor=HTTP_CLIENT,
+        others=(*BOTH, PROTOLINK),
+        bounds=(
+            *_at_most("wall_us", 2.0, HTTP_CLIENT),
+            *_at_most("cpu_us", 2.4, HTTP_CLIENT),
+            *(Bound(PROTOLINK, "wall_us", ">=", 50.0, ours) for ours in BOTH),
+        ),
+    ),
+    "big": Case(
+        title="one call of 1 MB on a kept connection",
+        job="unary",
+        of=("big",),
+        how="repeated",
+        floor=HTTP_CLIENT,
+        others=(*BOTH, PROTOLINK),
+        bounds=(
+            *_at_most("wall_us", 1.15, HTTP_CLIENT, (OURS,)),
+            *_at_most("wall_us", 0.6, HTTP_CLIENT, (OURS_FAST,)),
+        ),
+    ),
+    "threads8": _threads(8),
+    "threads32": _threads(32),
+    "cold": Case(
+        title="a new client and its first call, 1 KB",
+        job="fresh",
+        of=("small",),
+        how="fresh",
+        floor=HTTP_CLIENT,
+        others=(*BOTH, PROTOLINK),
+        bounds=tuple(_at_most("wall_us", 2.6, HTTP_CLIENT)),
+    ),
+    "imports": Case(
+        title="the import in a new process, beyond a bare interpreter",
+        job="statement",
+        of=(),
+        how="imports",
+        stretch=5.0,
+        floor=PROTOLINK,
+        others=(HTTP_CLIENT, *BOTH),
+        bounds=tuple(_at_most("wall_us", 0.25, PROTOLINK)),
+    ),
+    "decode": _models("decode", "a task of 100 messages with 3 parts: dictionary to model"),
+    "encode": _models("encode", "a task of 100 messages with 3 parts: model to dictionary"),
+    "runtime": Case(
+        title="one call to an agent in the same process",
+        job="runtime",
+        of=(),
+        how="repeated",
+        floor=DICT_ROUND_TRIP,
+        others=(*BOTH, PROTOLINK),
+        bounds=(
+            *_at_most("wall_us", 2.0, DICT_ROUND_TRIP),
+            *_at_most("cpu_us", 2.0, DICT_ROUND_TRIP),
+        ),
+    ),
+}
