@@ -18,7 +18,7 @@ from protolink_sync.models.part import Part, read_parts, write_parts
 __all__ = ["Artifact"]
 
 
-@attrs.define(repr=False)
+@attrs.define(repr=False, eq=False)
 class Artifact(LazyExtra):
     """A result, a preview, a diagnosis, a resource: output that outlives the conversation.
 

@@ -13,7 +13,7 @@ from protolink_sync.models._readers import identifier, nullable_text
 __all__ = ["TaskCancellationRequest"]
 
 
-@attrs.frozen
+@attrs.frozen(repr=False, eq=False)
 class TaskCancellationRequest(JSONObject):
     """Ask a peer to stop a task.
 

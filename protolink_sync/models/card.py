@@ -26,7 +26,7 @@ def _check_told(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
         raise TypeError(f"{field.name} is {type(value).__name__}, must be a bool or None")
 
 
-@attrs.define
+@attrs.define(repr=False, eq=False)
 class AgentCapabilities(JSONObject):
     """What an agent can do and how much of it.
 
@@ -84,7 +84,7 @@ class AgentCapabilities(JSONObject):
         return found
 
 
-@attrs.define
+@attrs.define(repr=False, eq=False)
 class AgentSkill(JSONObject):
     """One thing an agent does for others.
 
@@ -110,7 +110,7 @@ class AgentSkill(JSONObject):
     extra: dict[str, Any] = attrs.field(factory=dict, kw_only=True)
 
 
-@attrs.frozen
+@attrs.frozen(repr=False, eq=False)
 class AgentInterface(JSONObject):
     """One more address at which the same agent is reached.
 
@@ -146,7 +146,7 @@ def _as_interfaces(values: Any) -> list[AgentInterface]:
     return [AgentInterface.from_dict(v) if isinstance(v, Mapping) else v for v in values]
 
 
-@attrs.define(repr=False)
+@attrs.define(repr=False, eq=False)
 class AgentCard(JSONObject):
     """Who an agent is, where it is reached and what it can do.
 

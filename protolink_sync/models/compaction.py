@@ -22,7 +22,7 @@ def check_strategy(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
         raise ValueError(f"unknown {field.name} {value!r}; known: {', '.join(_STRATEGIES)}")
 
 
-@attrs.frozen
+@attrs.frozen(repr=False, eq=False)
 class HistoryCompactionRequest(JSONObject):
     """Ask an agent to shorten the history of its language model.
 
@@ -57,7 +57,7 @@ class HistoryCompactionRequest(JSONObject):
         return {**super()._json_members(), "metadata": self.metadata or {}}
 
 
-@attrs.frozen
+@attrs.frozen(repr=False, eq=False)
 class HistoryCompactionResult(JSONObject):
     """Tell what shortening a history did.
 

@@ -28,7 +28,7 @@ _READ_ID = {"read": identifier}
 _READ_TEXT = {"read": nullable_text}
 
 
-@attrs.define(repr=False)
+@attrs.define(repr=False, eq=False)
 class RunEvent(LazyExtra):
     """Something that happened in a run, in one form for every kind of event.
 

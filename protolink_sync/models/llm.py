@@ -33,7 +33,7 @@ def _read_moment(value: Any, _: Any) -> datetime:
     return parse_datetime(text(value))
 
 
-@attrs.define(repr=False)
+@attrs.define(repr=False, eq=False)
 class LLMMessage(JSONObject):
     """One message of the conversation with a language model.
 

@@ -19,7 +19,7 @@ from protolink_sync.types import MessageRoleType
 __all__ = ["Message"]
 
 
-@attrs.define(repr=False)
+@attrs.define(repr=False, eq=False)
 class Message(LazyExtra):
     """One message: who speaks, and the parts of what is said.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Part"]
 
 
-@attrs.define(repr=False)
+@attrs.define(repr=False, eq=False)
 class Part(LazyExtra):
     """One piece of content: text, JSON, a tool call, a file, ...
 

@@ -31,7 +31,7 @@ def _as_names(stores: str | Iterable[str] | None) -> tuple[str, ...]:
     return tuple(str(store) for store in stores or () if str(store))
 
 
-@attrs.frozen
+@attrs.frozen(repr=False, eq=False)
 class StateOperationRequest(JSONObject):
     """Ask an agent about its state, or to forget or shorten it.
 
@@ -72,7 +72,7 @@ class StateOperationRequest(JSONObject):
         return {**data, "stores": [stores]} if isinstance(stores, str) else data
 
 
-@attrs.frozen
+@attrs.frozen(repr=False, eq=False)
 class StateStoreReport(JSONObject):
     """Tell about one store of an agent's state.
 
@@ -106,7 +106,7 @@ class StateStoreReport(JSONObject):
     extra: dict[str, Any] = attrs.field(factory=dict, kw_only=True)
 
 
-@attrs.frozen
+@attrs.frozen(repr=False, eq=False)
 class StateOperationResult(JSONObject):
     """Tell what a state operation found or did. Faults stand inside: see ``errors``, ``missing``.
 

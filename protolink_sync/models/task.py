@@ -41,7 +41,7 @@ def _set_state(task: Task, attribute: attrs.Attribute[TaskState], value: TaskSta
     return state
 
 
-@attrs.define(repr=False)
+@attrs.define(repr=False, eq=False)
 class Task(LazyExtra):
     """A unit of work: what was asked, what was answered, where it stands.
 

@@ -18,7 +18,7 @@ __all__ = ["USUAL_CONTENT", "RouteDecision", "ToolCall", "ToolOutput"]
 _ROUTE_KEYS = ("route_key", "route", "key")
 
 
-@attrs.define
+@attrs.define(repr=False, eq=False)
 class ToolCall(LazyExtra):
     """Ask an agent to run one of its tools.
 
@@ -37,7 +37,7 @@ class ToolCall(LazyExtra):
     call_id: str = attrs.field(factory=new_id, metadata={"read": identifier})
 
 
-@attrs.define
+@attrs.define(repr=False, eq=False)
 class ToolOutput(LazyExtra):
     """Tell what a tool call came to.
 
@@ -56,7 +56,7 @@ class ToolOutput(LazyExtra):
     error: Any = None
 
 
-@attrs.define
+@attrs.define(repr=False, eq=False)
 class RouteDecision(LazyExtra):
     """Tell a router where the flow goes on.
 
