@@ -6,59 +6,66 @@
 'ready'
 """
 
-from protolink_sync._deadline import CancelToken
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from protolink_sync._version import __version__
-from protolink_sync.client import AgentClient, AgentPeer, SyncAgentClient, connect
-from protolink_sync.config import RetryPolicy, TransportConfig, TransportLimits
-from protolink_sync.errors import (
-    A2AClientError,
-    A2ARpcError,
-    AuthenticationError,
-    CallCancelledError,
-    ClientClosedError,
-    ModelError,
-    NoResponseMessageError,
-    ProtoLinkError,
-    StreamingNotSupportedError,
-    StreamInterruptedError,
-    StructuredResponseError,
-    TaskExecutionError,
-    TLSVerificationError,
-    TransportConnectionError,
-    TransportError,
-    TransportLimitError,
-    TransportProtocolError,
-    TransportRemoteError,
-    TransportTimeoutError,
-)
-from protolink_sync.models import (
-    AgentCapabilities,
-    AgentCard,
-    AgentInterface,
-    AgentSkill,
-    Artifact,
-    ClientRequestSpec,
-    ConversationHistory,
-    EndpointSpec,
-    HistoryCompactionRequest,
-    HistoryCompactionResult,
-    InMemoryEventSink,
-    LLMMessage,
-    Message,
-    Part,
-    RouteDecision,
-    RunEvent,
-    StateOperationRequest,
-    StateOperationResult,
-    StateStoreReport,
-    Task,
-    TaskCancellationRequest,
-    TaskState,
-    ToolCall,
-    ToolOutput,
-)
-from protolink_sync.security import APIKey, BasicAuth, BearerToken, TLSConfig
-from protolink_sync.streaming import EventStream
+
+if TYPE_CHECKING:
+    from protolink_sync._deadline import CancelToken
+    from protolink_sync.client import AgentClient, AgentPeer, SyncAgentClient, connect
+    from protolink_sync.config import RetryPolicy, TransportConfig, TransportLimits
+    from protolink_sync.errors import (
+        A2AClientError,
+        A2ARpcError,
+        AuthenticationError,
+        CallCancelledError,
+        ClientClosedError,
+        ModelError,
+        NoResponseMessageError,
+        ProtoLinkError,
+        StreamingNotSupportedError,
+        StreamInterruptedError,
+        StructuredResponseError,
+        TaskExecutionError,
+        TLSVerificationError,
+        TransportConnectionError,
+        TransportError,
+        TransportLimitError,
+        TransportProtocolError,
+        TransportRemoteError,
+        TransportTimeoutError,
+    )
+    from protolink_sync.models import (
+        AgentCapabilities,
+        AgentCard,
+        AgentInterface,
+        AgentSkill,
+        Artifact,
+        ClientRequestSpec,
+        ConversationHistory,
+        EndpointSpec,
+        HistoryCompactionRequest,
+        HistoryCompactionResult,
+        InMemoryEventSink,
+        LLMMessage,
+        Message,
+        Part,
+        RouteDecision,
+        RunEvent,
+        StateOperationRequest,
+        StateOperationResult,
+        StateStoreReport,
+        Task,
+        TaskCancellationRequest,
+        TaskState,
+        ToolCall,
+        ToolOutput,
+    )
+    from protolink_sync.security import APIKey, BasicAuth, BearerToken, TLSConfig
+    from protolink_sync.streaming import EventStream
 
 __all__ = [
     "A2AClientError",
@@ -119,3 +126,21 @@ __all__ = [
     "__version__",
     "connect",
 ]
+
+# Where the names are looked for when they are first used, the cheapest rooms first: who needs the
+# models or the hosting side only does not wait for the client and its transports.
+_ROOMS = ("errors", "_deadline", "config", "security", "models", "streaming", "client")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for room in _ROOMS:
+            module = importlib.import_module(f"{__name__}.{room}")
+            if hasattr(module, name):
+                value = globals()[name] = getattr(module, name)
+                return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
