@@ -28,8 +28,13 @@ __all__ = ["Abortable", "CancelToken", "Deadline", "Timer", "forget", "seconds",
 
 _log = logging.getLogger("protolink_sync.deadline")
 
-# The longest single wait: a wait without end would keep Ctrl-C from getting through.
-_LONGEST_WAIT = 60.0
+# The longest single wait of a caller. CPython loses the wake-up of a signal that arrives just
+# before its main thread falls asleep, and of one that the system hands to another thread: the
+# handler, Ctrl-C too, runs when the main thread wakes for another reason.
+_LONGEST_WAIT = 0.5
+
+# The longest wait of the deadline thread, which no signal concerns: some number is needed.
+_LONGEST_IDLE = 3600.0
 
 
 def seconds(name: str, value: Any) -> float:
@@ -87,13 +92,15 @@ class CancelToken:
     __slots__ = (
         "__weakref__",
         "_callbacks",
+        "_calls",
         "_first",
         "_lock",
     )
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        # By who registered it, so that taking it back needs nothing an interrupt could lose.
+        # Calls stand here themselves, until they take themselves out: an interrupt loses none.
+        self._calls: dict[Deadline, None] = {}
         self._callbacks: dict[object, Callable[[], object]] = {}
         # The reason of the first cancel(), in a tuple; None before it.
         self._first: tuple[str | None] | None = None
@@ -119,7 +126,9 @@ class CancelToken:
             Exception: The first error of a callback, after all callbacks have run.
         """
         with self._lock: self._first = self._first or (reason,)  # fmt: skip  # noqa: E701
-        # Not only the first time: an interrupt may have left callbacks over.
+        # Not only the first time: an interrupt may have left some over.
+        for call in [*self._calls]:
+            call._cancelled()
         failures: list[Exception] = []
         while True:
             try:
@@ -145,14 +154,14 @@ class CancelToken:
         end = math.inf if timeout is None else time.monotonic() + timeout
         wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         try:
-            self._register(wake, lambda: wake.put(None))
+            self._add(wake, lambda: wake.put(None))
             while self._first is None:
                 left = end - time.monotonic()
                 if left <= 0:
                     break
-                _sleep(wake, left)
+                _sleep(wake, left, _LONGEST_WAIT)
         finally:
-            self._forget(wake)
+            self._callbacks.pop(wake, None)
         return self._first is not None
 
     def on_cancel(self, callback: Callable[[], object]) -> Callable[[], object]:
@@ -165,16 +174,21 @@ class CancelToken:
             A function that takes the registration back; it may be called any number of times.
         """
         key = object()
-        self._register(key, callback)
-        return functools.partial(self._forget, key)
+        self._add(key, callback)
+        return functools.partial(self._callbacks.pop, key, None)
 
-    def _register(self, key: object, callback: Callable[[], object]) -> None:
+    def _add(self, key: object, callback: Callable[[], object]) -> None:
         self._callbacks[key] = callback
         if self._first is not None and self._callbacks.pop(key, None) is not None:
             callback()
 
-    def _forget(self, key: object) -> None:
-        self._callbacks.pop(key, None)
+    def _add_call(self, call: Deadline) -> None:
+        self._calls[call] = None
+        if self._first is not None:
+            call._cancelled()
+
+    def _remove_call(self, call: Deadline) -> None:
+        self._calls.pop(call, None)
 
     def __repr__(self) -> str:
         state = f"cancelled, reason={self.reason!r}" if self.cancelled else "not cancelled"
@@ -187,10 +201,10 @@ class CancelToken:
         )
 
 
-def _sleep(wake: queue.SimpleQueue[None], duration: float) -> None:
+def _sleep(wake: queue.SimpleQueue[None], duration: float, longest: float) -> None:
     """Wait until somebody puts into the queue, or some seconds are over."""
     try:
-        wake.get(timeout=min(max(duration, 0.0), _LONGEST_WAIT))
+        wake.get(timeout=min(max(duration, 0.0), longest))
     except queue.Empty:
         pass
 
@@ -220,6 +234,7 @@ class Deadline:
         "_limits",
         "_lock",
         "_token",
+        "_uncut",
         "_wake",
         "due",
         "ended",
@@ -240,6 +255,9 @@ class Deadline:
         self._limits: dict[str, tuple[float, float]] = {}
         self._lock = threading.RLock()
         self._handle: Abortable | None = None
+        # True from the end of the call until what it blocks on is cut: an interrupt between the
+        # two leaves the cut to the next abort.
+        self._uncut = False
         # What the call's own thread waits on, from its first wait.
         self._wake: queue.SimpleQueue[None] | None = None
         self._token = cancel
@@ -247,7 +265,7 @@ class Deadline:
     def begin(self) -> None:
         """Let budget and token end the call from now on, until :meth:`finish`."""
         if self._token is not None:
-            self._token._register(self, self._cancelled)
+            self._token._add_call(self)
         if self.due != math.inf:
             watch(self)
 
@@ -258,7 +276,7 @@ class Deadline:
         self.due = math.inf
         forget(self)
         if self._token is not None:
-            self._token._forget(self)
+            self._token._remove_call(self)
         self._take_back()
 
     def _take_back(self) -> None:
@@ -342,10 +360,12 @@ class Deadline:
 
     def _abort(self, how: str, reason: str | None) -> None:
         if self.ended is None or (self.ended in _OF_AN_ATTEMPT and how not in _OF_AN_ATTEMPT):
-            self.reason, self.ended = reason, how
-            # Not for a later abort: what the call has by then it uses to end itself.
+            self.reason, self.ended, self._uncut = reason, how, True
+        # Not for a later abort: what the call has by then it uses to end itself.
+        if self._uncut:
             if self._handle is not None:
                 self._handle.cut()
+            self._uncut = False
 
     def lend(self, handle: Abortable) -> bool:
         """Say what the call blocks on from now; False if the call has ended already."""
@@ -378,7 +398,7 @@ class Deadline:
             now = time.monotonic()
             if now >= end:
                 break
-            _sleep(self._wake, min(end, self.due) - now)
+            _sleep(self._wake, min(end, self.due) - now, _LONGEST_WAIT)
         return self.ended is None
 
     def notify(self) -> None:
@@ -462,7 +482,7 @@ class _Watchdog:
 
     def _wait(self) -> None:
         self._next = min((entry.due for entry in [*self.watched]), default=math.inf)
-        _sleep(self._wake, self._next - time.monotonic())
+        _sleep(self._wake, self._next - time.monotonic(), _LONGEST_IDLE)
 
 
 _watchdog = _Watchdog()

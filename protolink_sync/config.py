@@ -99,10 +99,19 @@ class TransportLimits:
         return cls(**_known(cls, data))
 
 
+def _members(value: Iterable[Any], name: str, kind: str) -> Iterable[Any]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise TypeError(f"RetryPolicy.{name} is {value!r}, must be a set of {kind}")
+    return value
+
+
 def _methods(value: Iterable[str]) -> frozenset[str]:
-    if isinstance(value, str):
-        raise TypeError(f"RetryPolicy.retryable_methods is {value!r}, must be a set of methods")
-    return frozenset(str(method).upper() for method in value)
+    members = _members(value, "retryable_methods", "methods")
+    return frozenset(str(method).upper() for method in members)
+
+
+def _statuses(value: Iterable[int]) -> frozenset[int]:
+    return frozenset(_members(value, "retryable_statuses", "HTTP statuses"))
 
 
 def _only_methods(_instance: Any, _attribute: Any, value: frozenset[str]) -> None:
@@ -160,7 +169,7 @@ class RetryPolicy:
     )
     retryable_statuses: frozenset[int] = attrs.field(
         default=frozenset((429, 502, 503, 504)),
-        converter=frozenset,
+        converter=_statuses,
         validator=_only_statuses,
         kw_only=True,
     )

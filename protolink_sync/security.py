@@ -98,6 +98,12 @@ def check_header(name: str, value: str, *, what: str) -> None:
             )
 
 
+def _check_not_own(name: str, *, what: str) -> None:
+    """Refuse a header that the transport sets itself."""
+    if name.lower() in _OWN_HEADERS or name.lower().startswith("x-protolink-"):
+        raise ValueError(f"{what} has {name}, which the transport sets itself: leave it out")
+
+
 def caller_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
     """Return the headers a caller gives to a transport, checked.
 
@@ -108,8 +114,7 @@ def caller_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
     result: dict[str, str] = {}
     for name, value in (headers or {}).items():
         check_header(name, value, what="headers=")
-        if name.lower() in _OWN_HEADERS or name.lower().startswith("x-protolink-"):
-            raise ValueError(f"headers= has {name}, which the transport sets itself: leave it out")
+        _check_not_own(name, what="headers=")
         result[name] = value
     return result
 
@@ -122,6 +127,11 @@ def _secret(value: str | None, variable: str | None, *, what: str) -> str:
     if not found:
         raise ValueError(f"{what}: the environment variable {variable} is not set")
     return found
+
+
+def _is_half(character: str) -> bool:
+    """Return whether a character is half a surrogate pair, so no text outside of Python."""
+    return "\ud800" <= character <= "\udfff"
 
 
 class _Secret:
@@ -146,7 +156,16 @@ class _Secret:
         return self
 
     def _reveal(self) -> str:
-        return _secret(self._value, self._variable, what=f"{type(self).__name__}.from_env")
+        value = _secret(self._value, self._variable, what=f"{type(self).__name__}.from_env")
+        if self._variable is not None:
+            # A literal was checked when it was given; this one is seen for the first time.
+            self._check(value, what=f"the environment variable {self._variable}")
+        return value
+
+    @staticmethod
+    def _check(value: str, *, what: str) -> None:
+        """Refuse a secret that cannot be sent, without showing it."""
+        check_header("Authorization", value, what=what)
 
     def _shown(self) -> str:
         return "***" if self._variable is None else f"from environment {self._variable}"
@@ -186,7 +205,7 @@ class BearerToken(_Secret):
             raise TypeError(f"BearerToken needs a text, not {type(token).__name__}")
         if not token:
             raise ValueError("BearerToken is empty")
-        check_header("Authorization", token, what="BearerToken")
+        self._check(token, what="BearerToken")
         self._value, self._variable = token, None
 
     @classmethod
@@ -224,12 +243,14 @@ class APIKey(_Secret):
         if not key:
             raise ValueError("APIKey is empty")
         check_header(header, key, what="APIKey")
+        _check_not_own(header, what="APIKey")
         self._value, self._variable, self.header = key, None, header
 
     @classmethod
     def from_env(cls, variable: str, header: str = "X-API-Key") -> APIKey:
         """Read the key from an environment variable, anew for each call."""
         check_header(header, "", what="APIKey")
+        _check_not_own(header, what="APIKey")
         self: APIKey = cls._referring(variable, header=header)
         return self
 
@@ -251,7 +272,7 @@ class BasicAuth(_Secret):
 
     Raises:
         TypeError: User or password is no text.
-        ValueError: The user is empty or has a colon.
+        ValueError: The user is empty or has a colon, or a character cannot be sent.
 
     Source:
         RFC 7617, 2 and 2.1.
@@ -263,12 +284,24 @@ class BasicAuth(_Secret):
         if not isinstance(user, str) or not isinstance(password, str):
             raise TypeError("BasicAuth needs user and password as text")
         self._check_user(user)
+        self._check(password, what="BasicAuth")
         self._value, self._variable, self.user = password, None, user
 
-    @staticmethod
-    def _check_user(user: str) -> None:
+    @classmethod
+    def _check_user(cls, user: str) -> None:
         if not user or ":" in user:
             raise ValueError("BasicAuth needs a user without a colon: the colon ends the name")
+        cls._check(user, what="BasicAuth")
+
+    @staticmethod
+    def _check(value: str, *, what: str) -> None:
+        """Refuse control characters, and what UTF-8 cannot hold (RFC 7617, 2)."""
+        for position, character in enumerate(value):
+            if character < " " or "\x7f" <= character <= "\x9f" or _is_half(character):
+                raise ValueError(
+                    f"{what} holds a character at position {position} that BasicAuth cannot send: "
+                    "a line break, another control character, or half a surrogate pair"
+                )
 
     @classmethod
     def from_env(cls, user: str, variable: str) -> BasicAuth:
@@ -376,6 +409,11 @@ def _file(_instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         raise ValueError(f"TLSConfig.{attribute.name}: there is no file {os.fspath(value)!r}")
 
 
+def _switch(_instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"TLSConfig.{attribute.name} is {value!r}, must be True or False")
+
+
 @attrs.frozen
 class TLSConfig:
     """Certificates for ``https``, ``wss`` and ``grpcs``; all paths are PEM files.
@@ -389,7 +427,7 @@ class TLSConfig:
         check_hostname: False accepts a trusted certificate of another host.
 
     Raises:
-        TypeError: A path is no path.
+        TypeError: A path is no path, or a switch neither True nor False.
         ValueError: A file does not exist, or a file is given without its partner.
 
     Source:
@@ -399,8 +437,8 @@ class TLSConfig:
     certfile: str | os.PathLike[str] | None = attrs.field(default=None, validator=_file)
     keyfile: str | os.PathLike[str] | None = attrs.field(default=None, validator=_file, repr=False)
     cafile: str | os.PathLike[str] | None = attrs.field(default=None, validator=_file)
-    require_client_cert: bool = False
-    check_hostname: bool = True
+    require_client_cert: bool = attrs.field(default=False, validator=_switch)
+    check_hostname: bool = attrs.field(default=True, validator=_switch)
 
     def __attrs_post_init__(self) -> None:
         if (self.certfile is None) != (self.keyfile is None):

@@ -16,7 +16,13 @@ from protolink_sync.transport import get_transport
 
 __all__ = ["AgentPeer", "connect"]
 
-_TRANSPORTS = {"http": "http", "https": "http", "runtime": "runtime"}
+_TRANSPORTS = {
+    "http": "http",
+    "https": "http",
+    "grpc": "grpc",
+    "grpcs": "grpc",
+    "runtime": "runtime",
+}
 
 
 class AgentPeer:
@@ -166,8 +172,8 @@ def connect(
     """Return the agent at an address, ready to be called. Nothing is sent yet.
 
     Args:
-        url: Address of the agent; its scheme chooses the transport: ``http``, ``https`` or
-            ``runtime``.
+        url: Address of the agent; its scheme chooses the transport: ``http``, ``https``,
+            ``grpc``, ``grpcs`` or ``runtime``.
         credentials: What the agent asks for.
         tls: Certificates.
         timeout: Budget in seconds of calls that give none.

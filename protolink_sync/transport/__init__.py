@@ -17,22 +17,29 @@ from protolink_sync.errors import (
     TransportRemoteError,
     TransportTimeoutError,
 )
+from protolink_sync.security import TLSConfig
 from protolink_sync.transport._metrics import TransportMetricsSnapshot
 from protolink_sync.transport.base import Transport, TransportCapabilities
 from protolink_sync.transport.factory import get_transport, register_transport
 from protolink_sync.wire import TransportRequestContext
 
 if TYPE_CHECKING:
+    from protolink_sync.transport.grpc import GRPCTransport
     from protolink_sync.transport.http import HTTPTransport
     from protolink_sync.transport.runtime import RuntimeTransport
+    from protolink_sync.transport.sse import SSEJSONRPCTransport
+    from protolink_sync.transport.websocket import WebSocketTransport
 
 __all__ = [
     "AuthenticationError",
+    "GRPCTransport",
     "HTTPTransport",
     "RetryPolicy",
     "RuntimeTransport",
+    "SSEJSONRPCTransport",
     "StreamInterruptedError",
     "StreamingNotSupportedError",
+    "TLSConfig",
     "TLSVerificationError",
     "Transport",
     "TransportCapabilities",
@@ -46,14 +53,18 @@ __all__ = [
     "TransportRemoteError",
     "TransportRequestContext",
     "TransportTimeoutError",
+    "WebSocketTransport",
     "get_transport",
     "register_transport",
 ]
 
 # Imported when they are used: requests alone costs more than all the rest.
 _LATER = {
+    "GRPCTransport": "protolink_sync.transport.grpc",
     "HTTPTransport": "protolink_sync.transport.http",
     "RuntimeTransport": "protolink_sync.transport.runtime",
+    "SSEJSONRPCTransport": "protolink_sync.transport.sse",
+    "WebSocketTransport": "protolink_sync.transport.websocket",
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import http.client
 import zlib
 
-from protolink_sync.transport._connections import Reply
+from protolink_sync.transport._reply import Reply
 
 __all__ = ["BodyReader"]
 

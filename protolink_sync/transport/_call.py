@@ -37,3 +37,8 @@ class Call(Deadline):
         self.received = 0
         self.submits = False
         self.streams = False
+
+    @property
+    def has_token(self) -> bool:
+        """Whether something beside its budget and the transport's end may end the call."""
+        return self._token is not None

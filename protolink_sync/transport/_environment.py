@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from urllib.parse import urlsplit
 
-from requests.utils import should_bypass_proxies
-
-__all__ = ["authority_file", "proxy_for"]
+__all__ = ["authority_file", "checked_proxy", "proxy_for"]
 
 _CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
 
-def _excepted(host: str) -> bool:
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+# An address with its port: 10.0.0.1:80 or [::1]:80.
+_WITH_PORT = re.compile(r"(?:\[(.+)\]|([^:]+)):(\d+)")
+
+
+def _excepted(host: str, port: int | None) -> bool:
     """Return whether ``NO_PROXY`` has a network or address that holds an IP host."""
     try:
         address = ipaddress.ip_address(host)
@@ -21,6 +26,11 @@ def _excepted(host: str) -> bool:
         return False
     entries = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
     for entry in entries.replace(" ", "").split(","):
+        with_port = _WITH_PORT.fullmatch(entry)
+        if with_port is not None:
+            if int(with_port[3]) != port:
+                continue
+            entry = with_port[1] or with_port[2]
         try:
             if address in ipaddress.ip_network(entry.strip("[]"), strict=False):
                 return True
@@ -50,10 +60,35 @@ def proxy_for(url: str) -> str | None:
     """
     parts = urlsplit(url)
     proxy = _named(parts.scheme)
-    # requests knows host names and IPv4 networks in NO_PROXY, but no IPv6 networks.
-    if proxy is None or _excepted(parts.hostname or "") or should_bypass_proxies(url, None):
+    if proxy is None:
+        return None
+    from requests.utils import should_bypass_proxies  # not at import: few have a proxy
+
+    # requests knows host names and IPv4 networks in NO_PROXY, but no IPv6 networks, and no ports
+    # of addresses.
+    port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    if _excepted(parts.hostname or "", port) or should_bypass_proxies(url, None):
         return None
     return proxy
+
+
+def checked_proxy(proxy: str) -> str:
+    """Return the URL of a proxy with its scheme, or say what is wrong with it; no password.
+
+    Raises:
+        TypeError: It is no text.
+        ValueError: It is no ``http`` or ``https`` proxy.
+    """
+    if not isinstance(proxy, str):
+        raise TypeError(f"proxy is a {type(proxy).__name__}, must be a str")
+    url = proxy if "://" in proxy else f"http://{proxy}"
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(
+            f"the proxy (scheme {parts.scheme!r}, host {parts.hostname!r}) cannot be used: it must "
+            "be given as http://host:port or https://host:port"
+        )
+    return url
 
 
 def authority_file() -> str | None:

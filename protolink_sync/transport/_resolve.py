@@ -32,7 +32,10 @@ class _Lookup(Call):
 
 
 def _ask(host: str, port: int, flags: int = 0) -> list[Address]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    except UnicodeError as error:  # a label is empty or too long: no resolver is asked
+        raise socket.gaierror(socket.EAI_NONAME, "no valid host name") from error
     return [(family, kind, proto, address) for family, kind, proto, _, address in found]
 
 

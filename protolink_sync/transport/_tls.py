@@ -12,13 +12,16 @@ __all__ = ["client_context"]
 
 
 @functools.lru_cache(maxsize=64)
-def client_context(tls: TLSConfig | None, authority: str | None) -> ssl.SSLContext:
+def client_context(
+    tls: TLSConfig | None, authority: str | None, trust_env: bool = True
+) -> ssl.SSLContext:
     """Return the context for connections to peers.
 
     Args:
         tls: The caller's certificates.
         authority: File or folder of authorities, where ``tls`` names none; None for the
             system's.
+        trust_env: False for the system's authorities without what the environment says of them.
 
     Raises:
         ValueError: A file cannot be read, is no PEM file, or certificate and key do not belong
@@ -27,7 +30,7 @@ def client_context(tls: TLSConfig | None, authority: str | None) -> ssl.SSLConte
     tls = tls or TLSConfig()
     cafile = tls.cafile if tls.cafile is not None else authority
     if cafile is None:
-        context = ssl.create_default_context()
+        context = ssl.create_default_context() if trust_env else _of_the_system()
     else:
         source = "TLSConfig.cafile" if tls.cafile is not None else "the environment's CA bundle"
         folder = os.path.isdir(cafile)
@@ -44,10 +47,26 @@ def client_context(tls: TLSConfig | None, authority: str | None) -> ssl.SSLConte
     context.check_hostname = tls.check_hostname
     if tls.certfile is not None:
         try:
-            context.load_cert_chain(tls.certfile, tls.keyfile)
+            context.load_cert_chain(tls.certfile, tls.keyfile, password=_no_password)
         except OSError as error:
             raise ValueError(
                 f"TLSConfig.certfile {os.fspath(tls.certfile)!r} and keyfile cannot be used "
                 f"together: {getattr(error, 'reason', None) or error}"
             ) from error
     return context
+
+
+def _of_the_system() -> ssl.SSLContext:
+    # OpenSSL reads SSL_CERT_FILE and SSL_CERT_DIR itself when it is asked for the default ones.
+    if os.name != "posix":
+        return ssl.create_default_context()
+    paths = ssl.get_default_verify_paths()
+    file = paths.openssl_cafile
+    return ssl.create_default_context(
+        cafile=file if os.path.isfile(file) else None, capath=paths.openssl_capath
+    )
+
+
+def _no_password() -> str:
+    # Else OpenSSL asks for it at the terminal, for ever.
+    raise ValueError("TLSConfig.keyfile is encrypted: decrypt it where it is stored")

@@ -7,6 +7,8 @@ A transport adds a codec (pure functions) and the hooks :meth:`Transport._exchan
 from __future__ import annotations
 
 import errno
+import functools
+import inspect
 import logging
 import math
 import os
@@ -58,7 +60,22 @@ _LONGEST_KEY_ID = 200
 # Headers whose values are secrets, so that a transport that has one is not pickled.
 _SECRET_HEADERS = frozenset(("authorization", "cookie", "proxy-authorization", "x-api-key"))
 
+# What a peer answers that wants other credentials: over HTTP, and over gRPC.
+_MAY_BE_STALE = (401, "UNAUTHENTICATED")
+
 _DEFAULT_TIMEOUT = 300.0
+
+# Arguments of protolink's transports, which are servers too, and what takes their place here.
+_SERVER_WORDS = {
+    "authenticator": (
+        "what a caller shows to agents is credentials=; an agent that is hosted here looks at its "
+        "callers with Agent(..., authenticate=...)"
+    ),
+    "backend": (
+        "a caller needs no web server; an agent is hosted here with agent.serve(url), or by any "
+        "WSGI server with agent.wsgi_app()"
+    ),
+}
 
 # How many addresses a transport keeps in checked form.
 _KNOWN_ADDRESSES = 1024
@@ -138,6 +155,24 @@ def _task_id(data: Any) -> Any:
     return data.get("id") if isinstance(data, Mapping) else getattr(data, "id", None)
 
 
+def _explaining(init: Callable[..., None]) -> Callable[..., None]:
+    """Have a constructor say what to use in the place of a keyword that it does not have."""
+    code = getattr(init, "__code__", None)
+    if code is None or code.co_flags & inspect.CO_VARKEYWORDS:
+        return init
+    known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+
+    @functools.wraps(init)
+    def checked(self: Transport, *args: Any, **settings: Any) -> None:
+        for name in settings:
+            if name not in known:
+                because = _SERVER_WORDS.get(name, f"known: {', '.join(known)}")
+                raise TypeError(f"{type(self).__name__} has no argument {name!r}; {because}")
+        init(self, *args, **settings)
+
+    return checked
+
+
 class Transport:
     """Carry calls to agents: the base of all transports, and of your own.
 
@@ -162,7 +197,12 @@ class Transport:
     transport_type: ClassVar[str] = ""
     schemes: ClassVar[tuple[str, ...]] = ()
     capabilities: ClassVar[TransportCapabilities] = TransportCapabilities()
-    _codec: ClassVar[Codec]
+    _codec: ClassVar[Codec] = http_codec
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = _explaining(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(
         self,
@@ -380,26 +420,41 @@ class Transport:
                 spec,
                 policy,
                 ttl=self._config.idempotency_ttl,
-                retried=self._metrics.retried,
+                retried=self._count_retry,
             )
 
+    def _count_retry(self) -> None:
+        if self._config.collect_metrics:
+            self._metrics.retried()
+
     def _attempt(self, call: Call, request: WireRequest, number: int) -> Any:
-        context = request.context
-        context.attempt = number
+        request.context.attempt = number
         if self._config.retry.attempt_timeout is not None:
             call.limit("attempt", self._config.retry.attempt_timeout)
+        try:
+            return self._authorized(call, request, lambda: self._answer(call, request))
+        except TransportError as error:
+            # Not later: it may become one of the earlier errors of another.
+            self._describe(call, request.context, error)
+            raise
+
+    def _authorized(self, call: Call, request: WireRequest, act: Callable[[], Any]) -> Any:
+        """Give a request its credentials and act; once more where the peer wants other ones."""
+        context = request.context
+        if not call.may_go_on():
+            raise self._ended(call, context)
         request.credentials = credential_headers(self._credentials, context.url)
         try:
-            return self._answer(call, request)
+            return act()
         except AuthenticationError as error:
-            if error.status_code != 401 or not callable(self._credentials):
+            if error.status_code not in _MAY_BE_STALE or not callable(self._credentials):
                 raise
             # The peer has not processed what it refused, so the call may go out again.
             fresh = credential_headers(self._credentials, context.url, refresh=True)
             if fresh == request.credentials:
                 raise
             request.credentials = fresh
-            return self._answer(call, request)
+            return act()
 
     def _answer(self, call: Call, request: WireRequest) -> Any:
         context = request.context
@@ -494,9 +549,8 @@ class Transport:
             if not self._stream_slots.acquire(call, nested=self._is_nested()):
                 raise self._ended(call, context)
             self._check_open()
-            request.credentials = credential_headers(self._credentials, url)
             call.sent = len(request.body or b"")
-            opened = self._open_stream(request, call)
+            opened = self._authorized(call, request, lambda: self._open_stream(request, call))
             call.limit("idle", idle)
         except BaseException as error:
             self._account(call, context, error)
@@ -532,18 +586,23 @@ class Transport:
     def _account(self, call: Call, context: TransportRequestContext, error: BaseException) -> None:
         """Write on an error which call it is about, and on the call how it ended."""
         if isinstance(error, TransportError):
-            error.url = error.url or context.url
-            error.request_id = error.request_id or context.request_id
-            error.phase = error.phase or call.phase
-            error.elapsed = call.elapsed()
-            if isinstance(error, OSError) and error.errno is None:
-                error.errno = _errno(error)
+            self._describe(call, context, error)
             call.outcome = "failed"
             _log.debug("%s: %s", context.where, type(error).__name__)
         elif isinstance(error, Exception) and not isinstance(
             error, (CallCancelledError, ClientClosedError)
         ):
             call.outcome = "failed"
+
+    def _describe(
+        self, call: Call, context: TransportRequestContext, error: TransportError
+    ) -> None:
+        error.url = error.url or context.url
+        error.request_id = error.request_id or context.request_id
+        error.phase = error.phase or call.phase
+        error.elapsed = call.elapsed()
+        if isinstance(error, OSError) and error.errno is None:
+            error.errno = _errno(error)
 
     def _end(self, call: Call) -> None:
         """Free everything the call holds and count it; any number of times."""
@@ -555,8 +614,10 @@ class Transport:
         (self._stream_slots if call.streams else self._slots).release(call)
         call.over = True
 
-    def _ended(self, call: Call, context: TransportRequestContext) -> ProtoLinkError:
-        """Return the error of a call that was ended from outside."""
+    def _ended(
+        self, call: Call, context: TransportRequestContext, details: str = ""
+    ) -> ProtoLinkError:
+        """Return the error of a call that was ended from outside; details are for time-outs."""
         phase, where = call.phase, context.where
         if call.ended == "closed":
             return ClientClosedError(f"{where}: the client was closed during the call")
@@ -580,7 +641,7 @@ class Transport:
             else ""
         )
         return TransportTimeoutError(
-            f"{where}: {limit} of {duration:g} s is over, in phase {phase!r}{running}",
+            f"{where}: {limit} of {duration:g} s is over, in phase {phase!r}{details}{running}",
             url=context.url,
             request_id=context.request_id,
             retryable=call.ended in ("connect", "attempt"),

@@ -12,11 +12,13 @@ __all__ = ["get_transport", "known_transports", "register_transport"]
 
 # Where each transport lives: it is imported when it is asked for, with what it stands on.
 _BUILT_IN = {
+    "grpc": ("protolink_sync.transport.grpc", "GRPCTransport"),
     "http": ("protolink_sync.transport.http", "HTTPTransport"),
     "json-rpc": ("protolink_sync.transport.sse", "SSEJSONRPCTransport"),
     "sse": ("protolink_sync.transport.sse", "SSEJSONRPCTransport"),
     "sse-json-rpc": ("protolink_sync.transport.sse", "SSEJSONRPCTransport"),
     "runtime": ("protolink_sync.transport.runtime", "RuntimeTransport"),
+    "websocket": ("protolink_sync.transport.websocket", "WebSocketTransport"),
 }
 
 _registered: dict[str, Callable[..., Transport]] = {}

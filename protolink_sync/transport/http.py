@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import http.client
 import math
-import socket
-import ssl
 import threading
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -21,16 +19,16 @@ from protolink_sync._version import __version__
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import (
     ProtoLinkError,
-    TLSVerificationError,
     TransportConnectionError,
     TransportLimitError,
     TransportProtocolError,
-    TransportTimeoutError,
 )
 from protolink_sync.security import Credentials, TLSConfig, origin
 from protolink_sync.transport._call import Call
-from protolink_sync.transport._connections import Adapter, ConnectFailed, Connection, Pool, Reply
-from protolink_sync.transport._environment import authority_file, proxy_for
+from protolink_sync.transport._connections import Adapter, Connection, Pool
+from protolink_sync.transport._environment import authority_file, checked_proxy, proxy_for
+from protolink_sync.transport._reply import Reply
+from protolink_sync.transport._sockets import TLS_ENDS, ConnectFailed, connect_error
 from protolink_sync.transport._tls import client_context
 from protolink_sync.transport.base import Codec, Transport, TransportCapabilities
 from protolink_sync.wire import WireReply, WireRequest
@@ -52,9 +50,6 @@ _REQUESTS_SEND = HTTPAdapter.send
 
 # A library's errors that can come out of one exchange; each is turned into one of ours.
 FOREIGN_ERRORS = (OSError, http.client.HTTPException, Urllib3Error, requests.RequestException)
-
-# A connection that ends inside TLS is a connection that ends.
-_TLS_ENDS = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 class _Route:
@@ -99,9 +94,10 @@ class _Network:
     def __init__(self, transport: HTTPTransport) -> None:
         self._config = transport.config
         # The network must not keep the transport alive, nor the pools either of them.
-        tls, authority = transport._tls, authority_file() if transport._trust_env else None
-        self.adapter = Adapter(lambda: client_context(tls, authority))
-        self._headers = {**_HEADERS, **transport._headers}
+        tls, trust_env = transport._tls, transport._trust_env
+        authority = authority_file() if trust_env else None
+        self.adapter = Adapter(lambda: client_context(tls, authority, trust_env))
+        self._headers = _merged(_HEADERS, transport._headers)
         self._proxy, self._trust_env = transport._proxy, transport._trust_env
         self._proxies: dict[str, str | None] = {}
         self._routes: dict[str, _Route] = {}
@@ -127,7 +123,7 @@ class _Network:
         where = origin(url)
         if where not in self._proxies:
             proxy = self._proxy or (proxy_for(url) if self._trust_env else None)
-            self._proxies[where] = None if proxy is None else _checked_proxy(proxy)
+            self._proxies[where] = None if proxy is None else checked_proxy(proxy)
         return self._proxies[where]
 
     def _prepare(self, url: str) -> _Route:
@@ -195,7 +191,7 @@ class HTTPTransport(Transport):
     ) -> None:
         if not isinstance(trust_env, bool):
             raise TypeError(f"trust_env is {trust_env!r}, must be True or False")
-        self._proxy = None if proxy is None else _checked_proxy(proxy)
+        self._proxy = None if proxy is None else checked_proxy(proxy)
         self._trust_env = trust_env
         super().__init__(
             url, timeout, credentials=credentials, headers=headers, tls=tls, config=config
@@ -322,8 +318,13 @@ class HTTPTransport(Transport):
 
     def _typed(self, error: BaseException, request: WireRequest, call: Call) -> ProtoLinkError:
         """Return our error for a library's. The only place where ``retryable`` is decided."""
+        tried = ""
+        if isinstance(error, ConnectFailed):
+            # The share of the last address ends with the bound of all, which counts.
+            call.may_go_on()
+            tried = f" ({error})"
         if call.ended is not None:
-            return self._ended(call, request.context)
+            return self._ended(call, request.context, tried)
         # urllib3, which inflates, wraps what reading met.
         while isinstance(error, Urllib3Error) and isinstance(error.__cause__, FOREIGN_ERRORS):
             error = error.__cause__
@@ -333,21 +334,9 @@ class HTTPTransport(Transport):
             if call.submits and call.phase in ("wait", "read")
             else ""
         )
-        if isinstance(error, ConnectFailed) and error.only_timeouts:
-            return TransportTimeoutError(
-                f"{where}: connecting timed out ({error})", retryable=True, phase="connect"
-            )
-        if isinstance(error, ConnectFailed):
-            return TransportConnectionError(
-                f"{where}: cannot connect ({error}). Does an agent listen there?", retryable=True
-            )
-        if isinstance(error, socket.gaierror):
-            host = urlsplit(request.context.url).hostname
-            return TransportConnectionError(
-                f"{where}: the host {host!r} is not found ({error.strerror})", retryable=True
-            )
-        if isinstance(error, ssl.SSLError) and not isinstance(error, _TLS_ENDS):
-            return self._tls_error(error, request)
+        typed = connect_error(error, request.context)
+        if typed is not None:
+            return typed
         if isinstance(error, DecodeError):
             return TransportProtocolError(f"{where}: the reply's body cannot be inflated ({error})")
         if isinstance(error, http.client.BadStatusLine) and not isinstance(
@@ -361,9 +350,7 @@ class HTTPTransport(Transport):
                 f"{where}: the reply was cut short; the connection ended in its body{running}",
                 retryable=True,
             )
-        if isinstance(error, OSError) and str(error).startswith("Tunnel connection failed"):
-            return TransportConnectionError(f"{where}: the proxy refused: {error}")
-        if isinstance(error, (ConnectionError, *_TLS_ENDS)):
+        if isinstance(error, (ConnectionError, *TLS_ENDS)):
             return TransportConnectionError(
                 f"{where}: the connection ended before the reply was whole ({error}){running}",
                 retryable=True,
@@ -373,37 +360,6 @@ class HTTPTransport(Transport):
         return TransportProtocolError(
             f"{where}: the reply is not valid HTTP ({type(error).__name__}: {error})"
         )
-
-    def _tls_error(self, error: ssl.SSLError, request: WireRequest) -> TransportConnectionError:
-        where, url = request.context.where, request.context.url
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return TLSVerificationError(
-                f"{where}: the certificate of {urlsplit(url).hostname} is not accepted: "
-                f"{error.verify_message}. Give its authority as TLSConfig(cafile=...), or call "
-                "the host by a name that is in the certificate"
-            )
-        if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"):
-            return TransportConnectionError(
-                f"{where}: the port does not speak TLS ({error.reason}). Did you mean http://?"
-            )
-        return TransportConnectionError(
-            f"{where}: TLS failed: {error.reason or error}. If the peer asks for a client "
-            "certificate, give TLSConfig(certfile=..., keyfile=...)"
-        )
-
-
-def _checked_proxy(proxy: str) -> str:
-    """Return the URL of a proxy with its scheme, or say what is wrong with it; no password."""
-    if not isinstance(proxy, str):
-        raise TypeError(f"proxy is a {type(proxy).__name__}, must be a str")
-    url = proxy if "://" in proxy else f"http://{proxy}"
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(
-            f"the proxy (scheme {parts.scheme!r}, host {parts.hostname!r}) cannot be used: it must "
-            "be given as http://host:port or https://host:port"
-        )
-    return url
 
 
 def _merged(*sources: Mapping[str, str]) -> dict[str, str]:

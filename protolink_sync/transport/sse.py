@@ -17,8 +17,7 @@ from protolink_sync.transport._call import Call
 from protolink_sync.transport._connections import Connection, Pool
 from protolink_sync.transport.base import TransportCapabilities
 from protolink_sync.transport.http import FOREIGN_ERRORS, HTTPTransport
-from protolink_sync.wire import WireReply, WireRequest, envelope
-from protolink_sync.wire.sse import EventReader
+from protolink_sync.wire import EventReader, WireReply, WireRequest, envelope
 
 __all__ = ["SSEJSONRPCTransport"]
 

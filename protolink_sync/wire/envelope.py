@@ -80,6 +80,7 @@ def encode(
         path=spec.path,
         headers={},
         body=payload,
+        channel=spec.channel,
     )
 
 

@@ -44,6 +44,7 @@ class WireRequest:
         headers: Headers of the operation; without credentials and connection headers.
         body: The encoded data; None sends no body.
         credentials: Headers that carry the caller's credentials, set for each attempt.
+        channel: Lane on transports that carry one call at a time on a connection.
     """
 
     context: TransportRequestContext
@@ -52,6 +53,7 @@ class WireRequest:
     headers: dict[str, str]
     body: bytes | None
     credentials: Mapping[str, str] | None = attrs.field(default=None, repr=False)
+    channel: str = "default"
 
 
 @attrs.define

@@ -242,6 +242,33 @@ def _close_meanwhile(play: Play, match: re.Match[str]) -> None:
     play.call(lambda: client.send_task(play.base, new_task()))
 
 
+@_scene(r"client\((?P<words>websocket[^()]*)\): call, then client\.close\(\)")
+def _close_after_a_call(play: Play, match: re.Match[str]) -> None:
+    client = play.client(**_settings(match["words"]))
+    play.prepare(lambda: client.send_task(play.server.ws_base, new_task()))
+    play.call(client.close)
+
+
+@_scene(r"thread A iterates; main cancel_task")
+def _cancel_beside_a_stream(play: Play, match: re.Match[str]) -> None:
+    client, task = play.client("websocket"), new_task()
+    stream = client.send_task_streaming(play.server.ws_base, task)
+    arrived = threading.Event()
+
+    def read() -> None:
+        for _ in stream:
+            arrived.set()
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    assert arrived.wait(10), "the first event did not come"
+    play.call(lambda: client.cancel_task(play.server.ws_base, task.id))
+    assert reader.is_alive(), "the stream ended with the request beside it"
+    stream.close()
+    reader.join(10)
+    assert not reader.is_alive(), "the reader did not end"
+
+
 @_scene(r"client\.close\(\); client\.close\(\); client\.send_task\(\.\.\.\)")
 def _use_after_close(play: Play, match: re.Match[str]) -> None:
     client = play.client()

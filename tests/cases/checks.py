@@ -11,7 +11,7 @@ from typing import Any
 from protolink_sync import errors
 from protolink_sync.models import Artifact, Message
 from tests.cases.play import Play, eventually, open_descriptors
-from tests.cases.records import Request
+from tests.cases.records import Frame, Request
 
 _OUTCOMES = ("returns", "raises", "yields", "yields-then-raises", "any")
 FAMILIES: dict[str, tuple[type[BaseException], ...]] = {
@@ -346,15 +346,19 @@ def _peer_close_within_s(play: Play, seconds: float) -> None:
 
 @_check
 def _pong(play: Play, payload: str) -> None:
-    pongs = [f for c in play.server.connections for f in c.frames if f.opcode == 10]
+    assert eventually(lambda: _pongs_of(play), 2.0), "no pong came"
+    pongs = _pongs_of(play)
     assert [frame.payload for frame in pongs] == [payload.encode()]
     assert all(frame.masked for frame in pongs)
 
 
 @_check
 def _pongs(play: Play, count: int) -> None:
-    frames = [frame for c in play.server.connections for frame in c.frames]
-    assert sum(frame.opcode == 10 for frame in frames) == count
+    assert len(_pongs_of(play)) == count
+
+
+def _pongs_of(play: Play) -> list[Frame]:
+    return [f for c in play.server.connections for f in c.frames if f.opcode == 10]
 
 
 @_check

@@ -15,6 +15,7 @@ import pytest
 
 from protolink_sync import errors
 from protolink_sync.models import Artifact, Message, TaskState
+from protolink_sync.security import BearerToken
 from tests.cases.checks import chain
 from tests.cases.play import Play, new_task, reply, task_json
 from tests.cases.server import ScriptedServer
@@ -319,6 +320,86 @@ def _each_fault_has_its_error_and_a_good_call_works(play: Play) -> None:
     assert set(kinds[4:]) == {errors.TransportProtocolError}
     with ScriptedServer({"routes": {"POST /tasks/": [[reply(task_json())]]}}) as other:
         assert play.clients[0].send_task(other.base, new_task()).state is TaskState.COMPLETED
+
+
+# -- WebSocket -----------------------------------------------------------------------------
+
+
+def _opcodes(play: Play, number: int) -> list[int]:
+    """Return what the nth connection sent, as the opcodes of its frames."""
+    return [frame.opcode for frame in play.server.connections[number - 1].frames]
+
+
+@_expected("C223")
+def _the_close_is_answered_and_the_call_not_repeated(play: Play) -> None:
+    assert play.server.wait_for_end() is not None
+    assert _opcodes(play, 1) == [1, 8]
+    assert len(play.server.connections) == 1
+    assert play.error.attempt_count == 1
+
+
+@_expected("C224")
+def _a_normal_closure_is_no_normal_end(play: Play) -> None:
+    assert isinstance(play.error, errors.StreamInterruptedError)
+    assert "1000" in _message(play)
+
+
+@_expected("C229")
+def _the_connection_is_dropped_and_the_size_told(play: Play) -> None:
+    assert isinstance(play.error, errors.TransportLimitError)
+    assert "1099511627776" in _message(play)
+    assert play.server.wait_for_end(within=2.0) == "client"
+
+
+@_expected("C231")
+def _the_masked_frame_is_no_answer(play: Play) -> None:
+    assert isinstance(play.error, errors.TransportProtocolError)
+    assert "masked" in _message(play)
+
+
+@_expected("C232")
+def _the_refusal_is_told_and_not_tried_again(play: Play) -> None:
+    assert isinstance(play.error, errors.AuthenticationError)
+    assert "no token" in _message(play)
+    assert play.error.error_message == "no token"
+    assert len(play.server.requests) == 1
+    client = play.client("websocket", credentials=BearerToken("tok-123"))
+    with pytest.raises(errors.AuthenticationError) as refused:
+        client.send_task(play.server.ws_base, new_task())
+    assert play.server.requests[-1].header("Authorization") == "Bearer tok-123"
+    assert not any("tok-123" in f"{error} {error!r}" for error in chain(refused.value))
+
+
+@_expected("C233")
+def _nothing_is_sent_to_who_does_not_know_the_key(play: Play) -> None:
+    assert play.server.wait_for_end(within=2.0) == "client"
+    assert not play.server.connections[0].frames
+    assert b"messages" not in play.server.connections[0].received
+
+
+@_expected("C234")
+def _close_does_not_wait_for_the_peer(play: Play) -> None:
+    (call,) = play.calls
+    assert call.ended - call.began < 1.5
+
+
+@_expected("C237")
+def _the_cancel_had_its_own_connection_and_came_back_at_once(play: Play) -> None:
+    (call,) = play.calls
+    assert call.value.state is TaskState.CANCELED
+    assert call.ended - call.began < 2
+
+
+@_expected("C238")
+def _each_call_had_its_own_connection(play: Play) -> None:
+    assert len(play.server.connections) == 2
+    assert play.clients[0].transport.metrics.retries == 0
+
+
+@_expected("C240")
+def _the_message_is_shown_and_the_connection_not_used_again(play: Play) -> None:
+    assert "hello" in _message(play)
+    assert play.server.wait_for_end(within=2.0) == "client"
 
 
 # -- TLS and credentials -------------------------------------------------------------------

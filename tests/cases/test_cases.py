@@ -24,6 +24,7 @@ PLAYED = """
     C174 C175 C182 C192
     C200 C203 C209 C210
     C213 C214 C219
+    C221 C222 C223 C224 C226 C229 C231 C232 C233 C234 C237 C238 C240
 """
 
 # C080 lacks its A2A form here, C199 and C212 lack the transports beside http.
@@ -41,9 +42,6 @@ WAITING = {
         C074 C077 C078 C081 C083 C085 C086 C090 C097 C098 C152 C171
     """,
     "needs A2A streams": "C034 C088",
-    "needs the websocket transport": """
-        C221 C222 C223 C224 C226 C229 C231 C232 C233 C234 C237 C238 C240
-    """,
     "needs the grpc transport": "C242 C243 C245 C246 C247 C249 C252 C255",
     "needs the aio shim": "C183 C184",
     "gevent, issue 5": "C186",

@@ -1,0 +1,375 @@
+"""Channels of grpcio: one for each peer and process, made when they are needed.
+
+This is the one module that imports grpcio.
+
+grpcio and ``fork`` do not go well together. A child makes channels of its own, never touches what
+it inherited (dropping an inherited channel can hang), and is refused where its calls would hang.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import grpc
+
+from protolink_sync.config import TransportConfig
+from protolink_sync.errors import TransportConnectionError
+from protolink_sync.transport._call import Call
+
+__all__ = ["Channel", "Channels", "Rpc", "RpcError", "ssl_credentials"]
+
+RpcError = grpc.RpcError
+
+_SERVICE = "protolink.transport.v1.ProtolinkTransport"
+_INVOKE = f"/{_SERVICE}/Invoke"
+_STREAM = f"/{_SERVICE}/Stream"
+
+_READY = grpc.ChannelConnectivity.READY.value[0]
+_FAILED = grpc.ChannelConnectivity.TRANSIENT_FAILURE.value[0]
+_SETTLED = (_READY, _FAILED)
+
+# How long a wait inside grpcio may take before the call looks whether it was ended.
+_SLICE = 0.02
+
+# How long a forked child waits for a sign that grpcio works in it.
+_SIGN_OF_LIFE = 4.0
+
+# How many channels a transport keeps; beyond that the oldest unused one goes.
+_KEPT_CHANNELS = 100
+
+_LARGEST_INT = 2**31 - 1
+
+_NO = ("0", "false", "f", "no", "n", "off")
+
+
+# --- processes -------------------------------------------------------------------------------
+
+
+class _Process:
+    """What grpcio was used for in one process."""
+
+    def __init__(self, parent: _Process | None = None) -> None:
+        self.pid = os.getpid()
+        self.channels: dict[Channel, None] = {}
+        # Kept for good: what happens when a child drops it is undefined.
+        self.parent = parent
+        self.made_channels = parent is not None and parent.made_channels
+        self.is_proved = parent is None
+        self.broken = self._inherited_trouble() if self.made_channels else None
+
+    def _inherited_trouble(self) -> str | None:
+        """Return why no call of this forked process would come back, as far as one can know."""
+        assert self.parent is not None
+        if self.parent.broken is not None:
+            return self.parent.broken
+        if os.environ.get("GRPC_ENABLE_FORK_SUPPORT", "1").strip().lower() in _NO:
+            return "GRPC_ENABLE_FORK_SUPPORT switches grpcio's support of forks off"
+        if any(channel.users for channel in list(self.parent.channels)):
+            return "a call or a stream was under way when the process was forked"
+        return None
+
+
+_process = _Process()
+
+
+def _this_process() -> _Process:
+    global _process
+    # Compared, not hooked: some servers (uWSGI) fork without running Python's hooks.
+    if _process.pid != os.getpid():
+        _process = _Process(_process)
+    return _process
+
+
+def _check_process(where: str) -> None:
+    broken = _this_process().broken
+    if broken is not None:
+        raise TransportConnectionError(
+            f"{where}: grpcio cannot be used in this forked process, because the parent had used "
+            f"it before and {broken}. Make the first gRPC call after the fork, or start the "
+            "process anew (multiprocessing: the start method 'spawn')"
+        )
+
+
+# --- one channel -----------------------------------------------------------------------------
+
+
+class Channel:
+    """One channel to one peer.
+
+    Args:
+        target: Host and port.
+        credentials: For TLS; None for a plain connection.
+        options: grpcio's channel arguments.
+
+    Attributes:
+        invoke: Blocking unary call.
+        invoke_with_handle: The same as an iterator of one reply, which can be cancelled. Both
+            are the same on the wire, and this costs half of grpcio's own ``future``.
+        stream: Call with a stream of replies.
+        users: The calls that use it.
+    """
+
+    def __init__(self, target: str, credentials: Any, options: Sequence[tuple[str, Any]]) -> None:
+        self._channel: Any = (
+            grpc.insecure_channel(target, options=options)
+            if credentials is None
+            else grpc.secure_channel(target, credentials, options=options)
+        )
+        self.invoke: Callable[..., bytes] = self._channel.unary_unary(_INVOKE)
+        self.invoke_with_handle: Callable[..., Any] = self._channel.unary_stream(_INVOKE)
+        self.stream: Callable[..., Any] = self._channel.unary_stream(_STREAM)
+        self.users: dict[Call, None] = {}
+        self._retired = False
+        # The public way to learn the state (subscribe) starts two threads, which make a fork in
+        # the next 0.2 s unsafe. Without this one, calls find out themselves.
+        inner = getattr(self._channel, "_channel", None)
+        self._state: Callable[[bool], int] | None = getattr(
+            inner, "check_connectivity_state", None
+        )
+        self._watch: Callable[[int, float], Any] | None = getattr(
+            inner, "watch_connectivity_state", None
+        )
+        process = _this_process()
+        process.made_channels = True
+        process.channels[self] = None
+
+    def enter(self, call: Call) -> bool:
+        """Let a call use the channel; False if it is on its way out."""
+        # First in, then looked: of this and retire() at least one sees the other.
+        self.users[call] = None
+        if self._retired:
+            self.leave(call)
+            return False
+        return True
+
+    def leave(self, call: Call) -> None:
+        """Say that a call does not use it any more; any number of times."""
+        self.users.pop(call, None)
+        if self._retired and not self.users:
+            self.close()
+
+    def retire(self) -> None:
+        """Close the channel as soon as nobody uses it."""
+        self._retired = True
+        if not self.users:
+            self.close()
+
+    def close(self) -> None:
+        """End what is under way; any number of times."""
+        self._retired = True
+        self._channel.close()
+        _process.channels.pop(self, None)
+
+    # --- its connection ---
+
+    def is_ready(self) -> bool:
+        """Return whether there is a connection now; begins one if there is none."""
+        return self._settled_state() == _READY
+
+    def has_failed(self) -> bool:
+        """Return whether the last attempt to connect failed, and grpcio pauses."""
+        return self._settled_state() == _FAILED
+
+    def _settled_state(self) -> int:
+        if self._state is None or self._watch is None:
+            return _READY
+        try:
+            return self._state(True)
+        except ValueError:  # closed: the call will say so
+            return _READY
+
+    def connect(self, call: Call, where: str) -> None:
+        """Wait until the channel is connected, connecting has failed, or the call is ended."""
+        process = _this_process()
+        if process.is_proved:
+            self._wait_until_settled(call)
+        elif self._proves(call):
+            process.is_proved = True
+        elif call.ended is None:
+            process.broken = "grpcio gives no sign of life here"
+            _check_process(where)
+
+    def _wait_until_settled(self, call: Call) -> None:
+        state = self._settled_state()
+        while state not in _SETTLED and call.may_go_on():
+            assert self._watch is not None
+            try:
+                self._watch(state, time.time() + _SLICE)
+            except ValueError:  # closed meanwhile
+                return
+            state = self._settled_state()
+
+    def _proves(self, call: Call) -> bool:
+        """Connect in a forked child, whose calls into grpcio may never return."""
+        settled: list[bool] = []
+
+        def settle() -> None:
+            self._wait_until_settled(call)
+            settled.append(True)
+            call.notify()
+
+        threading.Thread(target=settle, name="protolink-grpc-fork", daemon=True).start()
+        call.wait(_SIGN_OF_LIFE, until=lambda: settled)
+        return bool(settled)
+
+
+class Rpc:
+    """A running call that can be cancelled: an iterator over its replies.
+
+    Args:
+        channel: Its channel.
+        call: The call it is for.
+        replies: What grpcio returned.
+    """
+
+    __slots__ = ("_call", "_channel", "replies")
+
+    def __init__(self, channel: Channel, call: Call, replies: Any) -> None:
+        self._channel = channel
+        self._call = call
+        self.replies = replies
+
+    def cut(self) -> None:
+        """Cancel it; any thread, any number of times."""
+        self.replies.cancel()
+
+    def take_back(self) -> None:
+        """Cancel it unless it has ended, and let go of its channel."""
+        self.replies.cancel()
+        self._channel.leave(self._call)
+
+
+# --- the channels of a transport -------------------------------------------------------------
+
+
+class Channels:
+    """The channels of one transport in one process, by the peer's address.
+
+    Args:
+        config: Sizes, keep-alive, connect timeout.
+        user_agent: Who is calling.
+        credentials: Makes the credentials of ``grpcs`` peers.
+    """
+
+    def __init__(
+        self, config: TransportConfig, user_agent: str, credentials: Callable[[], Any]
+    ) -> None:
+        self._options = _options(config, user_agent)
+        self._make_credentials = credentials
+        self._credentials: Any = None
+        self._channels: dict[str, Channel] = {}
+        self._lock = threading.RLock()
+        # A dropped channel keeps its connection.
+        weakref.finalize(self, _close_all, self._channels, os.getpid()).atexit = False
+
+    def enter(self, url: str, call: Call, where: str) -> Channel:
+        """Return the channel to a peer, with the call entered as its user.
+
+        Raises:
+            TransportConnectionError: grpcio cannot work in this process.
+            ValueError: The files of ``TLSConfig`` cannot be used.
+        """
+        while True:
+            channel = self._channels.get(url)
+            if channel is not None and channel.has_failed():
+                # Its next attempt is seconds away; a new channel tries at once.
+                self.retire(url, channel)
+                channel = None
+            if channel is None:
+                # One line, as in Deadline.lend(): an interrupt must not leave the lock behind.
+                with self._lock: channel = self._make(url, where)  # fmt: skip  # noqa: E701
+            if channel.enter(call):
+                return channel
+            self.retire(url, channel)
+
+    def _make(self, url: str, where: str) -> Channel:
+        channel = self._channels.get(url)
+        if channel is None:
+            _check_process(where)
+            scheme, _, target = url.partition("://")
+            channel = Channel(target, self._for(scheme), self._options)
+            self._channels[url] = channel
+            self._forget_oldest()
+        return channel
+
+    def _for(self, scheme: str) -> Any:
+        if scheme != "grpcs":
+            return None
+        if self._credentials is None:
+            self._credentials = self._make_credentials()
+        return self._credentials
+
+    def _forget_oldest(self) -> None:
+        if len(self._channels) > _KEPT_CHANNELS:
+            for url, channel in list(self._channels.items())[:-1]:
+                if not channel.users:
+                    self.retire(url, channel)
+                    break
+
+    def retire(self, url: str, channel: Channel) -> None:
+        """Have the next call to a peer make a new channel."""
+        if self._channels.get(url) is channel:
+            self._channels.pop(url, None)
+        channel.retire()
+
+    def close(self) -> None:
+        """Close all channels and end what is under way in them."""
+        _close_all(self._channels, os.getpid())
+
+
+def _close_all(channels: dict[str, Channel], pid: int) -> None:
+    while pid == os.getpid():
+        try:
+            _, channel = channels.popitem()
+        except KeyError:
+            break
+        channel.close()
+
+
+def _options(config: TransportConfig, user_agent: str) -> list[tuple[str, Any]]:
+    limits = config.limits
+    largest = min(max(limits.max_response_bytes, limits.max_event_bytes), _LARGEST_INT)
+    limit_of = {"Invoke": limits.max_response_bytes, "Stream": limits.max_event_bytes}
+    service = {
+        "methodConfig": [
+            {
+                "name": [{"service": _SERVICE, "method": method}],
+                "maxResponseMessageBytes": min(limit, _LARGEST_INT),
+            }
+            for method, limit in limit_of.items()
+        ]
+    }
+    options = [
+        # The thread that reads a stream drives it: nothing is handed over inside grpcio.
+        ("SingleThreadedUnaryStream", 1),
+        # Retries are ours.
+        ("grpc.enable_retries", 0),
+        ("grpc.enable_http_proxy", 0),
+        # Connections are the transport's own: closed with it, and not shared over a fork.
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_receive_message_length", largest),
+        ("grpc.service_config", json.dumps(service)),
+        ("grpc.primary_user_agent", user_agent),
+        # The name is misleading: it is the least time an attempt to connect is given.
+        ("grpc.min_reconnect_backoff_ms", _milliseconds(config.connect_timeout)),
+        ("grpc.keepalive_timeout_ms", _milliseconds(config.keepalive_timeout)),
+    ]
+    if config.keepalive_interval is not None:
+        options.append(("grpc.keepalive_time_ms", _milliseconds(config.keepalive_interval)))
+    return options
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, int(min(seconds * 1000, _LARGEST_INT)))
+
+
+def ssl_credentials(roots: bytes | None, key: bytes | None, certificate: bytes | None) -> Any:
+    """Return credentials for TLS; without roots, those that come with grpcio are trusted."""
+    return grpc.ssl_channel_credentials(roots, key, certificate)

@@ -1,0 +1,133 @@
+"""Connections that wait for the next call, and when they are closed instead."""
+
+from __future__ import annotations
+
+import math
+import time
+import weakref
+from collections import deque
+from typing import Generic, Protocol, TypeVar
+
+from protolink_sync._deadline import Timer, forget, watch
+
+__all__ = ["IdlePool"]
+
+# An idle connection beyond the allowed number is kept for so many seconds, so that threads that
+# think a little between two calls find theirs again.
+_SPARE_SECONDS = 1.0
+
+# A connection is not used again after this part of the keep-alive interval: the peer's clock
+# began earlier than ours.
+_FRESH_PART = 0.75
+
+
+class _Idle(Protocol):
+    """A connection between two calls."""
+
+    idle_since: float
+
+    def is_alive(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+_Connection = TypeVar("_Connection", bound=_Idle)
+
+
+class IdlePool(Generic[_Connection]):
+    """Idle connections to one origin; the last one used is the first to be used again.
+
+    Every operation on the queue is one that a signal handler may come between, so there is no
+    lock. A connection is in the queue or in somebody's hand, never in both.
+    """
+
+    # The transport's settings; whoever makes the pool sets them.
+    keepalive_interval: float | None = 20.0
+    max_idle = 10
+
+    def _begin(self) -> None:
+        """Set up the queue; called by the constructors of subclasses."""
+        self._idle: deque[_Connection] = deque()
+        # A pool that nobody closed must not leave its connections to the garbage collector.
+        weakref.finalize(self, _close_all, self._idle)
+        self._timer: Timer | None = None
+        self._shut = False
+
+    def close(self) -> None:
+        """Close the idle connections; those that are in use when they come back."""
+        self._shut = True
+        _close_all(self._idle)
+
+    def idle(self) -> int:
+        """Return the number of idle connections."""
+        return len(self._idle)
+
+    def _take(self) -> _Connection | None:
+        """Return the freshest idle connection that is alive, or None."""
+        oldest = time.monotonic() - self._fresh_seconds()
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return None
+            if connection.idle_since >= oldest and connection.is_alive():
+                return connection
+            connection.close()
+
+    def _keep(self, connection: _Connection) -> None:
+        """Put a connection in the queue; nobody uses it any more."""
+        connection.idle_since = time.monotonic()
+        self._idle.append(connection)
+        if self._shut:
+            self.close()
+        elif self._timer is None or len(self._idle) > self.max_idle:
+            self._look_again()
+
+    def _fresh_seconds(self) -> float:
+        interval = self.keepalive_interval
+        return math.inf if interval is None else interval * _FRESH_PART
+
+    def _look_again(self) -> None:
+        """Have the deadline thread close spare and old connections in a while."""
+        wait = _SPARE_SECONDS if len(self._idle) > self.max_idle else self._fresh_seconds()
+        if wait == math.inf:
+            return
+        timer = self._timer
+        if timer is not None:
+            if timer.due <= time.monotonic() + wait:
+                return
+            forget(timer)
+        pool = weakref.ref(self)
+        self._timer = Timer(wait, lambda: _tidy(pool))
+        watch(self._timer)
+
+    def _tidy(self) -> None:
+        now = time.monotonic()
+        keep, oldest, spare = self.max_idle, now - self._fresh_seconds(), now - _SPARE_SECONDS
+        while self._idle:
+            # The longest idle stands at the left; one that a call takes meanwhile is gone.
+            try:
+                first = self._idle[0].idle_since
+                if first > oldest and not (len(self._idle) > keep and first <= spare):
+                    break
+                self._idle.popleft().close()
+            except IndexError:
+                break
+        self._timer = None
+        if self._idle and not self._shut:
+            self._look_again()
+
+
+def _close_all(idle: deque[_Connection]) -> None:
+    while True:
+        try:
+            connection = idle.pop()
+        except IndexError:
+            return
+        connection.close()
+
+
+def _tidy(pool: weakref.ref[IdlePool[_Connection]]) -> None:
+    alive = pool()
+    if alive is not None:
+        alive._tidy()

@@ -1,0 +1,133 @@
+"""The head of an HTTP reply, read strictly and once for all transports that get one."""
+
+from __future__ import annotations
+
+import http.client
+
+__all__ = ["Reply"]
+
+_INTERIM = 199
+_SWITCHING_PROTOCOLS = 101
+
+# As http.client has them.
+_MAX_HEADERS = 100
+_MAX_LINE = 65536
+
+_HEX_DIGITS = b"0123456789abcdefABCDEF"
+
+
+class Reply(http.client.HTTPResponse):
+    """A reply: http.client reads its body, the head is read here.
+
+    Interim replies (103 and the like) are no answer and are read past. Header names come in
+    lower case, several headers of one name joined; the e-mail parser of http.client would take
+    as long as the whole of our part of a call.
+
+    Source:
+        RFC 9112, 5 and 6.3.
+    """
+
+    headers: dict[str, str]  # type: ignore[assignment]
+
+    def begin(self) -> None:
+        """Read status and headers of the final reply.
+
+        Raises:
+            http.client.HTTPException: It is not valid HTTP.
+            OSError: The connection failed.
+        """
+        status = 0
+        while status <= _INTERIM and status != _SWITCHING_PROTOCOLS:
+            version, status, reason = self._status_line()
+            self.headers = self._read_headers()
+        self.code = self.status = status
+        self.reason = reason.strip()
+        self.version = 10 if version in ("HTTP/1.0", "HTTP/0.9") else 11
+        self.chunked = "chunked" in self.headers.get("transfer-encoding", "").lower()
+        self.chunk_left = None
+        self.length = None if self.chunked else self._announced_length(status)
+        # Without length and chunks the body ends with the connection.
+        self.will_close = (
+            self._ends_connection()
+            or (self.length is None and not self.chunked)
+            or status == _SWITCHING_PROTOCOLS
+        )
+
+    def _status_line(self) -> tuple[str, int, str]:
+        try:
+            version, status, reason = self._read_status()  # type: ignore[attr-defined]
+        except http.client.RemoteDisconnected:
+            raise
+        except http.client.BadStatusLine as error:
+            # Without its end it may be the begin of a good one.
+            line = error.args[0]
+            if not line.endswith("\n") and line[:5] == "HTTP/"[: len(line)]:
+                raise _cut("status line") from None
+            raise
+        if not version.startswith(("HTTP/1.", "HTTP/0.9")):
+            raise http.client.UnknownProtocol(version)
+        return version, status, reason
+
+    def _read_headers(self) -> dict[str, str]:
+        headers: dict[str, str] = {}
+        name = ""
+        for _ in range(_MAX_HEADERS + 1):
+            line = self.fp.readline(_MAX_LINE + 1)
+            if len(line) > _MAX_LINE:
+                raise http.client.LineTooLong("header line")
+            if line in (b"\r\n", b"\n"):
+                return headers
+            if not line.endswith(b"\n"):
+                raise _cut("headers")
+            text = line.decode("latin-1").rstrip("\r\n")
+            if text[0] in " \t" and name:  # an obsolete way to go on with the line before
+                headers[name] += " " + text.strip()
+                continue
+            name, colon, value = text.partition(":")
+            name = name.lower()
+            if not colon or not name or name.strip() != name:
+                raise http.client.HTTPException(f"a header line is no header: {text[:100]!r}")
+            value = value.strip()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        raise http.client.HTTPException(f"got more than {_MAX_HEADERS} headers")
+
+    def _announced_length(self, status: int) -> int | None:
+        if status in (_SWITCHING_PROTOCOLS, http.client.NO_CONTENT, http.client.NOT_MODIFIED):
+            return 0
+        # Equal values may be joined by a proxy; different ones are an attack.
+        given = {text.strip() for text in self.headers.get("content-length", "").split(",")}
+        if given == {""}:
+            return None
+        length = given.pop()
+        if given or not (length.isascii() and length.isdigit()):
+            raise http.client.HTTPException("the content length is no number")
+        return int(length)
+
+    def _ends_connection(self) -> bool:
+        options = self.headers.get("connection", "").lower()
+        return "close" in options or (self.version == 10 and "keep-alive" not in options)
+
+    def _read_chunked(self, amt: int | None = None) -> bytes:
+        """Read chunks (called by http.client, whose own makes a list of them, even tiny ones)."""
+        if amt is None:
+            whole: bytes = super()._read_chunked()  # type: ignore[misc]
+            return whole
+        buffer = bytearray(amt)
+        size = self._readinto_chunked(buffer)  # type: ignore[attr-defined]
+        return bytes(memoryview(buffer)[:size])
+
+    def _read_next_chunk_size(self) -> int:
+        """Read a chunk's size (called by http.client, whose own takes -1: all there is)."""
+        line = self.fp.readline(_MAX_LINE + 1)
+        if len(line) > _MAX_LINE:
+            raise http.client.LineTooLong("chunk size")
+        if not line.endswith(b"\n"):
+            raise ValueError("the connection ended")  # which http.client takes as cut short
+        size = line.partition(b";")[0].strip()
+        if not size or size.translate(None, _HEX_DIGITS):
+            raise http.client.HTTPException(f"the size of a chunk is no number: {size[:100]!r}")
+        return int(size, 16)
+
+
+def _cut(where: str) -> http.client.RemoteDisconnected:
+    return http.client.RemoteDisconnected(f"the connection ended within the {where}")

@@ -1,0 +1,364 @@
+"""ProtoLink over gRPC, on grpcio: unary calls and streams, JSON in both directions."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
+
+from protolink_sync._deadline import Timer, forget, watch
+from protolink_sync._version import __version__
+from protolink_sync.config import TransportConfig
+from protolink_sync.errors import ClientClosedError, ProtoLinkError, TransportError
+from protolink_sync.security import Credentials, TLSConfig
+from protolink_sync.transport._call import Call
+from protolink_sync.transport._environment import authority_file
+from protolink_sync.transport._grpc_metadata import metadata_of
+from protolink_sync.transport._grpc_status import is_unreachable, stream_error, unary_error
+from protolink_sync.transport._tls import client_context
+from protolink_sync.transport.base import Codec, Transport, TransportCapabilities
+from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest, envelope
+
+if TYPE_CHECKING:
+    from protolink_sync.transport._grpc_channel import Channel, Channels, Rpc
+
+__all__ = ["GRPCTransport"]
+
+# How long the status may take that must follow a stream's last event.
+_STATUS_TIME = 0.05
+
+# How much earlier than our clock grpcio's may see the end of a budget.
+_CLOCKS_DIFFER = 0.1
+
+
+class GRPCTransport(Transport):
+    """Carry calls and streams over gRPC, all to one peer on one connection.
+
+    The peer is told the budget of a call and cancels the task when it is over; it does so too
+    when the call is cancelled or a stream left. A port where nobody listens fails at once; with
+    ``RetryPolicy`` the call waits for a peer that is about to start.
+
+    Proxies of the environment are not used. After a fork the child makes its own connections.
+    It cannot, and gets an error that says so, if a call was under way at the fork, or if
+    ``GRPC_ENABLE_FORK_SUPPORT`` is 0. A Ctrl-C takes up to 0.5 s.
+
+    Args:
+        url: Address for calls that name none, ``grpc://host:port`` or ``grpcs://host:port``.
+        timeout: Budget of a call that gives none, in seconds; ``math.inf`` for none.
+        credentials: What the peers ask for, sent as metadata: a ``str`` (bearer token),
+            ``BearerToken``, ``APIKey``, ``BasicAuth``, a mapping from origin to one of these, or
+            a callable ``(origin, refresh) -> headers``.
+        headers: Metadata for every call; names are sent in lower case.
+        tls: Certificates, for ``grpcs``; None for the system's authorities.
+        trust_env: False ignores the environment's CA bundles.
+        config: Sizes, retries, connections.
+
+    Raises:
+        ImportError: grpcio is not installed.
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, an address is no URL of this transport, or a
+            header is not allowed.
+    """
+
+    transport_type: ClassVar[str] = "grpc"
+    schemes: ClassVar[tuple[str, ...]] = ("grpc", "grpcs")
+    capabilities: ClassVar[TransportCapabilities] = TransportCapabilities(
+        networked=True, streaming=True, tls=True, bidirectional=False, persistent_connections=True
+    )
+    _codec: ClassVar[Codec] = envelope
+
+    def __init__(
+        self,
+        url: str | None = None,
+        timeout: float | None = 300.0,
+        *,
+        credentials: Credentials | None = None,
+        headers: Mapping[str, str] | None = None,
+        tls: TLSConfig | None = None,
+        trust_env: bool = True,
+        config: TransportConfig | None = None,
+    ) -> None:
+        if not isinstance(trust_env, bool):
+            raise TypeError(f"trust_env is {trust_env!r}, must be True or False")
+        if isinstance(tls, TLSConfig) and not tls.check_hostname:
+            raise ValueError(
+                "TLSConfig.check_hostname is False, which grpcio cannot do: call the peer by a "
+                "name that is in its certificate"
+            )
+        self._trust_env = trust_env
+        self._grpc = _library()
+        super().__init__(
+            url, timeout, credentials=credentials, headers=headers, tls=tls, config=config
+        )
+        sent = dict(self._headers)
+        names = [name for name in sent if name.lower() == "user-agent"]
+        self._user_agent = [f"protolink-sync/{__version__}", *map(sent.pop, names)][-1]
+        self._metadata = metadata_of(sent, what="headers=")
+
+    def _begin_process(self) -> None:
+        super()._begin_process()
+        self._channels: Channels | None = None
+        self._channels_lock = threading.RLock()
+
+    def _settings(self) -> dict[str, Any]:
+        return {**super()._settings(), "trust_env": self._trust_env}
+
+    def _address(self, url: str) -> str:
+        address = super()._address(url)
+        parts = urlsplit(address)
+        if parts.port is None or parts.path:
+            self._addresses.pop(url, None)
+            wrong = "has no port" if parts.port is None else "has a path"
+            raise ValueError(f"{url!r} {wrong}: give {parts.scheme}://host:port")
+        return address
+
+    # --- hooks -------------------------------------------------------------------------------
+
+    def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
+        metadata = self._metadata_of(request)
+        channel = self._connected(request, deadline)
+        try:
+            deadline.phase = "wait"
+            left = deadline.due - time.monotonic()
+            timeout = None if left == math.inf else max(left, 0.0)
+            if deadline.has_token:
+                body = self._invoke_with_handle(channel, request, deadline, metadata, timeout)
+            else:
+                # A call without a token is ended by its budget, which grpcio watches too, or by
+                # the end of the channel: it needs no handle.
+                body = channel.invoke(request.body, timeout=timeout, metadata=metadata)
+        except self._grpc.RpcError as error:
+            raise self._typed(error, request, deadline, channel) from error
+        except ValueError as error:
+            if not self._closed:
+                raise
+            raise self._closed_error(request.context) from error
+        finally:
+            channel.leave(deadline)
+        if deadline.ended is not None:
+            raise self._ended(deadline, request.context)
+        return WireReply(200, "", {}, body)
+
+    def _open_stream(self, request: WireRequest, deadline: Call) -> _GRPCStream:
+        metadata = self._metadata_of(request)
+        channel = self._connected(request, deadline)
+        try:
+            deadline.phase = "wait"
+            replies = channel.stream(request.body, metadata=metadata)
+        except ValueError as error:
+            channel.leave(deadline)
+            if not self._closed:
+                raise
+            raise self._closed_error(request.context) from error
+        rpc = self._grpc.Rpc(channel, deadline, replies)
+        if not deadline.lend(rpc):
+            rpc.take_back()
+            raise self._ended(deadline, request.context)
+        return _GRPCStream(self, request, rpc, channel, deadline)
+
+    def _close(self) -> None:
+        channels = self._channels
+        if channels is not None:
+            channels.close()
+
+    # --- channels ----------------------------------------------------------------------------
+
+    def _connected(self, request: WireRequest, call: Call) -> Channel:
+        """Return a channel of which the call is a user, connected if that was possible."""
+        context = request.context
+        channels = self._channels
+        if channels is None:
+            with self._channels_lock: channels = self._make_channels()  # fmt: skip  # noqa: E701
+        call.phase = "connect"
+        channel = channels.enter(context.url, call, context.where)
+        try:
+            # close() sets the flag first and then closes the channels it finds.
+            if self._closed:
+                channel.close()
+                raise self._closed_error(context)
+            if not channel.is_ready():
+                call.limit("connect", self._config.connect_timeout)
+                channel.connect(call, context.where)
+                if call.ended is not None:
+                    channels.retire(context.url, channel)
+                    raise self._ended(call, context)
+                call.limit("connect", math.inf)
+        except BaseException:
+            channel.leave(call)
+            raise
+        return channel
+
+    def _make_channels(self) -> Channels:
+        if self._channels is None:
+            tls, trust_env = self._tls, self._trust_env
+            library = self._grpc
+            self._channels = library.Channels(
+                self._config,
+                self._user_agent,
+                # The channels must not keep the transport alive.
+                lambda: library.ssl_credentials(*_pem_of(tls, trust_env)),
+            )
+        return self._channels
+
+    def _metadata_of(self, request: WireRequest) -> list[tuple[str, str]]:
+        context = request.context
+        metadata = [*self._metadata, ("x-protolink-request-id", context.request_id)]
+        if context.idempotency_key is not None:
+            metadata.append(("idempotency-key", context.idempotency_key))
+        if request.credentials:
+            metadata += metadata_of(request.credentials, what="credentials=")
+        return metadata
+
+    def _invoke_with_handle(
+        self,
+        channel: Channel,
+        request: WireRequest,
+        call: Call,
+        metadata: list[tuple[str, str]],
+        timeout: float | None,
+    ) -> bytes:
+        replies = channel.invoke_with_handle(request.body, timeout=timeout, metadata=metadata)
+        if not call.lend(self._grpc.Rpc(channel, call, replies)):
+            replies.cancel()
+        body: bytes = b""
+        for body in replies:  # one, and then the status
+            call.phase = "read"
+        call.release()
+        return body
+
+    # --- errors ------------------------------------------------------------------------------
+
+    def _typed(
+        self, error: Any, request: WireRequest, call: Call, channel: Channel
+    ) -> ProtoLinkError:
+        self._notice(error, request, call, channel)
+        if call.ended is not None:
+            return self._ended(call, request.context)
+        return unary_error(
+            error,
+            request.context,
+            limit=self._config.limits.max_response_bytes,
+            sent=len(request.body or b""),
+            submits=call.submits,
+        )
+
+    def _broken(
+        self, error: Any, request: WireRequest, call: Call, channel: Channel
+    ) -> ProtoLinkError:
+        """Return the error of a stream that a status ended."""
+        self._notice(error, request, call, channel)
+        if call.ended is not None:
+            return self._ended(call, request.context)
+        return stream_error(
+            error, request.context, limit=self._config.limits.max_event_bytes
+        )
+
+    def _notice(self, error: Any, request: WireRequest, call: Call, channel: Channel) -> None:
+        """Draw the conclusions from a status."""
+        left = call.due - time.monotonic()
+        if error.code().name == "DEADLINE_EXCEEDED" and left < _CLOCKS_DIFFER:
+            call.wait(left)
+        if is_unreachable(error) and self._channels is not None:
+            self._channels.retire(request.context.url, channel)
+
+    def _ended(
+        self, call: Call, context: TransportRequestContext, details: str = ""
+    ) -> ProtoLinkError:
+        error = super()._ended(call, context, details)
+        if call.ended == "attempt" and call.submits and call.phase != "connect":
+            # The peer has cancelled the task with the attempt, and would run it again.
+            assert isinstance(error, TransportError)
+            error.retryable = False
+        return error
+
+    def _closed_error(self, context: TransportRequestContext) -> ClientClosedError:
+        return ClientClosedError(f"{context.where}: the client was closed during the call")
+
+
+class _GRPCStream:
+    """One open stream."""
+
+    def __init__(
+        self,
+        transport: GRPCTransport,
+        request: WireRequest,
+        rpc: Rpc,
+        channel: Channel,
+        call: Call,
+    ) -> None:
+        self._transport = transport
+        self._request = request
+        self._rpc = rpc
+        self._replies = rpc.replies
+        self._channel = channel
+        self._call = call
+        self._foreign: type[Exception] = transport._grpc.RpcError
+
+    def receive(self) -> list[bytes] | None:
+        """Wait for the next envelope; None when the peer has ended the stream."""
+        try:
+            reply: bytes | None = next(self._replies, None)
+        except self._foreign as error:
+            raise self._transport._broken(
+                error, self._request, self._call, self._channel
+            ) from error
+        self._call.phase = "read"
+        return None if reply is None else [reply]
+
+    def close(self, finished: bool) -> None:
+        """Wait for the status of a finished stream: to cancel it would cancel the task."""
+        if finished:
+            timer = Timer(_STATUS_TIME, self._rpc.cut)
+            watch(timer)
+            try:
+                next(self._replies, None)
+            except self._foreign:
+                pass
+            finally:
+                forget(timer)
+
+
+def _library() -> Any:
+    """Return the module that stands on grpcio, imported when the first transport is made."""
+    try:
+        return importlib.import_module("protolink_sync.transport._grpc_channel")
+    except ImportError as error:
+        raise ImportError("GRPCTransport needs grpcio: install protolink-sync[grpc]") from error
+
+
+def _pem_of(
+    tls: TLSConfig | None, trust_env: bool
+) -> tuple[bytes | None, bytes | None, bytes | None]:
+    """Return the authorities, the key and the certificate for ``grpcs``.
+
+    Raises:
+        ValueError: A file cannot be read, is no PEM file, or certificate and key do not belong
+            together.
+    """
+    authority = authority_file() if trust_env else None
+    # Reads the files too, and says which one is wrong; grpcio would only fail to connect.
+    context = client_context(tls, authority, trust_env)
+    named = tls.cafile if tls is not None and tls.cafile is not None else authority
+    if named is not None:
+        roots = _contents(named)
+    else:
+        system = context.get_ca_certs(binary_form=True)
+        roots = "".join(map(ssl.DER_cert_to_PEM_cert, system)).encode() or None
+    if tls is None or tls.certfile is None or tls.keyfile is None:
+        return roots, None, None
+    return roots, _contents(tls.keyfile), _contents(tls.certfile)
+
+
+def _contents(path: str | os.PathLike[str]) -> bytes:
+    """Return a file, or all files of a folder one behind the other."""
+    if not os.path.isdir(path):
+        with open(path, "rb") as file:
+            return file.read()
+    found = (os.path.join(path, name) for name in sorted(os.listdir(path)))
+    return b"\n".join(_contents(name) for name in found if os.path.isfile(name))
