@@ -57,8 +57,6 @@ napoleon_custom_sections = ["Source"]
 nitpick_ignore_regex = [
     ("py:.*", r"(collections\.abc|datetime|enum|os|pathlib|threading|types)\..*"),
     ("py:.*", r"(protolink_sync\..*\.)?_\w+"),
-    # Streams have no page yet; take this line out when they have.
-    ("py:.*", r"protolink_sync\.streaming\..*"),
 ]
 
 

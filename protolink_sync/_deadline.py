@@ -62,7 +62,10 @@ def seconds(name: str, value: Any) -> float:
         raise ValueError(
             f"{name} is {value!r}, must be a positive number of seconds (math.inf for no bound)"
         )
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is too large for a float; give math.inf for no bound") from None
 
 
 class Abortable(Protocol):
@@ -123,13 +126,17 @@ class CancelToken:
             reason: Kept in :attr:`reason` and in the errors of the calls. The first one counts.
 
         Raises:
-            Exception: The first error of a callback, after all callbacks have run.
+            Exception: The first error of a callback, after all calls were ended and all callbacks
+                have run.
         """
         with self._lock: self._first = self._first or (reason,)  # fmt: skip  # noqa: E701
         # Not only the first time: an interrupt may have left some over.
-        for call in [*self._calls]:
-            call._cancelled()
         failures: list[Exception] = []
+        for call in [*self._calls]:
+            try:
+                call._cancelled()
+            except Exception as error:  # of one that cannot be cut; the others can
+                failures.append(error)
         while True:
             try:
                 _, callback = self._callbacks.popitem()

@@ -22,6 +22,8 @@ _TRANSPORTS = {
     "grpc": "grpc",
     "grpcs": "grpc",
     "runtime": "runtime",
+    "ws": "websocket",
+    "wss": "websocket",
 }
 
 
@@ -173,7 +175,7 @@ def connect(
 
     Args:
         url: Address of the agent; its scheme chooses the transport: ``http``, ``https``,
-            ``grpc``, ``grpcs`` or ``runtime``.
+            ``grpc``, ``grpcs``, ``ws``, ``wss`` or ``runtime``.
         credentials: What the agent asks for.
         tls: Certificates.
         timeout: Budget in seconds of calls that give none.

@@ -24,6 +24,9 @@ from protolink_sync.transport._sockets import NO_LIMIT, Cuttable, peer_stopped_r
 
 __all__ = ["Adapter", "Connection", "Pool"]
 
+_CALLER_ERROR = 400
+_SERVER_ERROR = 500
+
 # Head and body up to so many bytes leave in one packet; more would be copied for nothing.
 _JOINED_BYTES = 64 * 1024
 
@@ -36,6 +39,7 @@ class Connection(Cuttable, HTTPConnection):
     call: Call | None = None
     reply: Reply | None = None
     idle_since = 0.0
+    sent_much = False
 
     # --- what a call blocks on (Abortable) ---------------------------------------------------
 
@@ -95,8 +99,9 @@ class Connection(Cuttable, HTTPConnection):
         if self.sock is None:
             # Before the errors of sending are looked at, which are not those of connecting.
             self.connect()
+        self.sent_much = body is not None and len(head) + len(body) > _JOINED_BYTES
         try:
-            if body is None or len(head) + len(body) <= _JOINED_BYTES:
+            if body is None or not self.sent_much:
                 self.sock.sendall(head + (body or b""))
             else:
                 self.sock.settimeout(NO_LIMIT)
@@ -167,13 +172,20 @@ class Pool(IdlePool[Connection], HTTPConnectionPool):
         return connection
 
     def give_back(self, connection: Connection, call: Call) -> None:
-        """Keep a connection whose reply was read to its end, unless the call was ended."""
+        """Keep a connection whose reply was read to its end, unless the call was ended.
+
+        One with a server error is not kept either: uvicorn, which ProtoLink agents stand on,
+        closes it a moment later without saying so, and the next call would run into that. Any
+        peer may do so that refuses what is large before it has read it to its end.
+        """
+        bad = _CALLER_ERROR if connection.sent_much else _SERVER_ERROR
+        failed = connection.reply is not None and connection.reply.status >= bad
         if connection.reply is not None:
             # Not by its finalizer, which is Python code that would swallow a KeyboardInterrupt.
             connection.reply.close()
         reusable = call.release()
         connection.call = connection.reply = None
-        if not reusable or connection.sock is None or self._shut:
+        if not reusable or failed or connection.sock is None or self._shut:
             connection.close()
             return
         self._keep(connection)

@@ -59,7 +59,7 @@ class _Process:
         self.channels: dict[Channel, None] = {}
         # Kept for good: what happens when a child drops it is undefined.
         self.parent = parent
-        self.made_channels = parent is not None and parent.made_channels
+        self.made_channels: bool = parent is not None and parent.made_channels
         self.is_proved = parent is None
         self.broken = self._inherited_trouble() if self.made_channels else None
 
@@ -129,9 +129,7 @@ class Channel:
         # The public way to learn the state (subscribe) starts two threads, which make a fork in
         # the next 0.2 s unsafe. Without this one, calls find out themselves.
         inner = getattr(self._channel, "_channel", None)
-        self._state: Callable[[bool], int] | None = getattr(
-            inner, "check_connectivity_state", None
-        )
+        self._state: Callable[[bool], int] | None = getattr(inner, "check_connectivity_state", None)
         self._watch: Callable[[int, float], Any] | None = getattr(
             inner, "watch_connectivity_state", None
         )
@@ -244,6 +242,16 @@ class Rpc:
         self.replies.cancel()
         self._channel.leave(self._call)
 
+    def finish(self) -> None:
+        """End it and take what grpcio still has of it (the thread that reads it)."""
+        self.replies.cancel()
+        # cancel() leaves events undelivered that nobody asks for any more, and a call with such
+        # events lives on, and with it its connection, even after its channel was closed.
+        due = getattr(getattr(self.replies, "_state", None), "due", None)
+        consume = getattr(self.replies, "_consume_next_event", None)
+        while due and consume is not None:
+            consume()
+
 
 # --- the channels of a transport -------------------------------------------------------------
 
@@ -277,10 +285,6 @@ class Channels:
         """
         while True:
             channel = self._channels.get(url)
-            if channel is not None and channel.has_failed():
-                # Its next attempt is seconds away; a new channel tries at once.
-                self.retire(url, channel)
-                channel = None
             if channel is None:
                 # One line, as in Deadline.lend(): an interrupt must not leave the lock behind.
                 with self._lock: channel = self._make(url, where)  # fmt: skip  # noqa: E701
@@ -345,7 +349,9 @@ def _options(config: TransportConfig, user_agent: str) -> list[tuple[str, Any]]:
             for method, limit in limit_of.items()
         ]
     }
-    options = [
+    # No pings: servers end the connection of who sends one more often than each five minutes. (A
+    # ProtoLink agent did so in the third minute of a silent call, at the default of 20 s.)
+    return [
         # The thread that reads a stream drives it: nothing is handed over inside grpcio.
         ("SingleThreadedUnaryStream", 1),
         # Retries are ours.
@@ -359,11 +365,7 @@ def _options(config: TransportConfig, user_agent: str) -> list[tuple[str, Any]]:
         ("grpc.primary_user_agent", user_agent),
         # The name is misleading: it is the least time an attempt to connect is given.
         ("grpc.min_reconnect_backoff_ms", _milliseconds(config.connect_timeout)),
-        ("grpc.keepalive_timeout_ms", _milliseconds(config.keepalive_timeout)),
     ]
-    if config.keepalive_interval is not None:
-        options.append(("grpc.keepalive_time_ms", _milliseconds(config.keepalive_interval)))
-    return options
 
 
 def _milliseconds(seconds: float) -> int:

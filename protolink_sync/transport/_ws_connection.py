@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from protolink_sync.transport._call import Call
+from protolink_sync.transport._headers import merged
 from protolink_sync.transport._idle import IdlePool
 from protolink_sync.transport._sockets import NO_LIMIT, Cuttable, peer_stopped_reading
 from protolink_sync.transport._ws_frames import TEXT, header_size, masked_frame, take_texts
@@ -107,7 +108,7 @@ class WebSocketConnection(Cuttable):
             sock = self._through_proxy(endpoint.proxy, call)
         if endpoint.encrypted:
             sock = self._encrypted(sock, endpoint.host, call)
-        headers = {**endpoint.headers, **(credentials or {})}
+        headers = merged(endpoint.headers, credentials or {})
         self._wire = wire = Wire(sock)
         library = Library(wire)
         library.upgrade(

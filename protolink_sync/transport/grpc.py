@@ -158,7 +158,7 @@ class GRPCTransport(Transport):
             raise self._closed_error(request.context) from error
         rpc = self._grpc.Rpc(channel, deadline, replies)
         if not deadline.lend(rpc):
-            rpc.take_back()
+            rpc.finish()
             raise self._ended(deadline, request.context)
         return _GRPCStream(self, request, rpc, channel, deadline)
 
@@ -182,13 +182,19 @@ class GRPCTransport(Transport):
             if self._closed:
                 channel.close()
                 raise self._closed_error(context)
-            if not channel.is_ready():
-                call.limit("connect", self._config.connect_timeout)
-                channel.connect(call, context.where)
-                if call.ended is not None:
-                    channels.retire(context.url, channel)
-                    raise self._ended(call, context)
-                call.limit("connect", math.inf)
+            if channel.is_ready():
+                return channel
+            if channel.has_failed():
+                # Its next attempt may be seconds away; a new channel tries at once.
+                channel.leave(call)
+                channels.retire(context.url, channel)
+                channel = channels.enter(context.url, call, context.where)
+            call.limit("connect", self._config.connect_timeout)
+            channel.connect(call, context.where)
+            if call.ended is not None:
+                channels.retire(context.url, channel)
+                raise self._ended(call, context)
+            call.limit("connect", math.inf)
         except BaseException:
             channel.leave(call)
             raise
@@ -224,12 +230,16 @@ class GRPCTransport(Transport):
         timeout: float | None,
     ) -> bytes:
         replies = channel.invoke_with_handle(request.body, timeout=timeout, metadata=metadata)
-        if not call.lend(self._grpc.Rpc(channel, call, replies)):
-            replies.cancel()
-        body: bytes = b""
-        for body in replies:  # one, and then the status
+        rpc = self._grpc.Rpc(channel, call, replies)
+        try:
+            if not call.lend(rpc):
+                raise self._ended(call, request.context)
+            body: bytes = next(replies, b"")
             call.phase = "read"
-        call.release()
+            next(replies, None)  # raises the status, unless it is OK
+            call.release()
+        finally:
+            rpc.finish()
         return body
 
     # --- errors ------------------------------------------------------------------------------
@@ -255,9 +265,7 @@ class GRPCTransport(Transport):
         self._notice(error, request, call, channel)
         if call.ended is not None:
             return self._ended(call, request.context)
-        return stream_error(
-            error, request.context, limit=self._config.limits.max_event_bytes
-        )
+        return stream_error(error, request.context, limit=self._config.limits.max_event_bytes)
 
     def _notice(self, error: Any, request: WireRequest, call: Call, channel: Channel) -> None:
         """Draw the conclusions from a status."""
@@ -322,6 +330,7 @@ class _GRPCStream:
                 pass
             finally:
                 forget(timer)
+        self._rpc.finish()
 
 
 def _library() -> Any:
@@ -345,6 +354,7 @@ def _pem_of(
     # Reads the files too, and says which one is wrong; grpcio would only fail to connect.
     context = client_context(tls, authority, trust_env)
     named = tls.cafile if tls is not None and tls.cafile is not None else authority
+    roots: bytes | None
     if named is not None:
         roots = _contents(named)
     else:

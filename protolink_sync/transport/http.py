@@ -27,6 +27,7 @@ from protolink_sync.security import Credentials, TLSConfig, origin
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._connections import Adapter, Connection, Pool
 from protolink_sync.transport._environment import authority_file, checked_proxy, proxy_for
+from protolink_sync.transport._headers import merged
 from protolink_sync.transport._reply import Reply
 from protolink_sync.transport._sockets import TLS_ENDS, ConnectFailed, connect_error
 from protolink_sync.transport._tls import client_context
@@ -81,7 +82,7 @@ class _Route:
             headers = {**headers, **request.credentials}
         names = {name.lower() for name in headers}
         if len(names) < len(headers) or not names.isdisjoint(self._names):
-            headers, lines = _merged(self.headers, headers), ""
+            headers, lines = merged(self.headers, headers), ""
         body = request.body
         if body is not None or request.method != "GET":
             lines += f"Content-Length: {len(body or b'')}\r\n"
@@ -97,7 +98,7 @@ class _Network:
         tls, trust_env = transport._tls, transport._trust_env
         authority = authority_file() if trust_env else None
         self.adapter = Adapter(lambda: client_context(tls, authority, trust_env))
-        self._headers = _merged(_HEADERS, transport._headers)
+        self._headers = merged(_HEADERS, transport._headers)
         self._proxy, self._trust_env = transport._proxy, transport._trust_env
         self._proxies: dict[str, str | None] = {}
         self._routes: dict[str, _Route] = {}
@@ -264,7 +265,7 @@ class HTTPTransport(Transport):
 
     def _through_requests(self, route: _Route, request: WireRequest, call: Call) -> WireReply:
         """Send as requests does: for libraries that replace its adapter in tests."""
-        headers = _merged(route.headers, request.headers, request.credentials or {})
+        headers = merged(route.headers, request.headers, request.credentials or {})
         prepared = requests.Request(
             request.method, route.url, headers=headers, data=request.body
         ).prepare()
@@ -360,17 +361,6 @@ class HTTPTransport(Transport):
         return TransportProtocolError(
             f"{where}: the reply is not valid HTTP ({type(error).__name__}: {error})"
         )
-
-
-def _merged(*sources: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of all sources, each name once however it is spelled; the last wins."""
-    merged: dict[str, str] = {}
-    for source in sources:
-        merged.update(source)
-    if len({name.lower() for name in merged}) < len(merged):
-        last = {name.lower(): (name, value) for source in sources for name, value in source.items()}
-        return dict(last.values())
-    return merged
 
 
 def _lines(headers: Mapping[str, str]) -> str:

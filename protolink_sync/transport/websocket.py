@@ -25,6 +25,7 @@ from protolink_sync.errors import (
 from protolink_sync.security import Credentials, TLSConfig, origin
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._environment import authority_file, checked_proxy, proxy_for
+from protolink_sync.transport._headers import merged
 from protolink_sync.transport._sockets import ConnectFailed, connect_error
 from protolink_sync.transport._tls import client_context
 from protolink_sync.transport._ws_connection import Endpoint, Pool, WebSocketConnection
@@ -54,7 +55,7 @@ _HOPELESS_CODES = (1002, 1003, 1007, 1008, 1009, 1010)
 _TOO_BIG = 1009
 _UNEXPECTED_CONDITION = 1011
 
-_PROTOCOL_HEADERS = ("upgrade", "origin")
+_HEADERS = {"User-Agent": f"protolink-sync/{__version__}"}
 
 
 class _Network:
@@ -68,10 +69,7 @@ class _Network:
         self._tls_context: Callable[[], ssl.SSLContext] = functools.partial(
             client_context, tls, authority, trust_env
         )
-        self._headers = {"User-Agent": f"protolink-sync/{__version__}"}
-        for name in [n for n in self._headers if n.lower() in map(str.lower, transport._headers)]:
-            del self._headers[name]
-        self._headers.update(transport._headers)
+        self._headers = merged(_HEADERS, transport._headers)
         self._proxy, self._trust_env = transport._proxy, trust_env
         self._endpoints: dict[str, Endpoint] = {}
         self._pools: dict[tuple[str, str, frozenset[tuple[str, str]]], Pool] = {}

@@ -72,17 +72,8 @@ def test_what_the_agent_cannot_do_is_a_remote_error(stage):
         assert (metrics.requests_started, metrics.requests_failed) == (1, 1), name
 
 
-def test_a_call_after_an_agents_error_is_not_hit_by_it(stage, client, request):
+def test_a_call_after_an_agents_error_is_not_hit_by_it(stage, client):
     """uvicorn closes the connection after each 500, a moment later and without saying so."""
-    if stage.side.agent == "protolink":
-        request.applymarker(
-            pytest.mark.xfail(
-                reason="the pool keeps the connection of a 500, which its peer is just closing",
-                raises=TransportConnectionError,
-                strict=False,
-            )
-        )
-
     for number in range(50):
         with pytest.raises(TransportRemoteError):
             client.send_task(stage.url, task("raise boom"))

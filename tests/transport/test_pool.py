@@ -113,8 +113,8 @@ def test_the_connection_used_last_is_used_first():
         assert len({request.connection for request in server.requests[-10:]}) == 1
 
 
-def test_an_error_of_the_peer_leaves_its_connection_in_use():
-    with answering(reply(status=500), reply()) as server, transport(server) as client:
+def test_an_error_of_the_caller_leaves_its_connection_in_use():
+    with answering(reply(status=404), reply()) as server, transport(server) as client:
         failed(client)
         client.send(ASK, None, {})
 

@@ -328,13 +328,13 @@ def test_a_pause_that_does_not_fit_the_budget_is_not_begun():
 
 def test_the_budget_holds_for_all_attempts_together():
     with answering([HOLD]) as server:
-        config = retrying(5, attempt_timeout=0.2)
+        config = retrying(20, attempt_timeout=0.1)
         with transport(server, config=config) as client:
             error = failed(client, timeout=0.5)
 
     assert type(error) is TransportTimeoutError
     assert error.elapsed == pytest.approx(0.5, abs=0.15)
-    assert len(server.requests) == 3
+    assert 2 <= error.attempt_count <= 5
 
 
 def test_no_attempt_begins_when_the_peer_has_forgotten_the_key():
@@ -427,7 +427,7 @@ def test_connecting_in_time_leaves_the_reply_all_the_time_it_needs():
 
 def test_the_last_error_is_raised_with_the_earlier_ones_in_order():
     with (
-        serving([RECV, CLOSE], [RECV, BUSY, RECV, reply(status=502)]) as server,
+        serving([RECV, CLOSE], [RECV, BUSY], [RECV, reply(status=502)]) as server,
         transport(server, config=retrying(3)) as client,
     ):
         error = failed(client)
