@@ -31,7 +31,7 @@ import pytest
 import protolink_sync
 from protolink_sync import AgentCard, AgentClient, AgentPeer, Message, Task, TransportConfig
 from protolink_sync.server import Agent, AgentServer
-from protolink_sync.transport import Transport
+from protolink_sync.transport import Transport, factory
 
 ROOT = pathlib.Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -170,13 +170,28 @@ def kitchen() -> Agent:
                 raise RuntimeError("a mistake in the agent")
             return task.complete(f"You said: {message.text}")
 
+        def handle_task_streaming(self, task: Task) -> Iterator[Any]:
+            message = task.messages[-1]
+            words = message.text.split()
+            if words[:2] != ["count", "to"]:
+                yield from super().handle_task_streaming(task)
+                return
+            last = int(words[2])
+            for number in range(1, last + 1):
+                yield {
+                    "type": "task_progress",
+                    "progress": 100 * number // last,
+                    "message": f"step {number}",
+                }
+            task.complete(f"counted to {last}")
+
     # At the end of a page nobody waits for what still works.
     config = TransportConfig(shutdown_timeout=0.2)
     agent = Kitchen(AgentCard("kitchen", "an agent for examples", ADDRESS), config=config)
 
     @agent.infer
-    def answer(prompt: str) -> str:
-        return f"You asked: {prompt}"
+    def answer(prompt: str) -> Iterator[str]:
+        yield from ("You ", "asked: ", prompt)
 
     @agent.tool
     def add(a: int, b: int) -> int:
@@ -190,6 +205,7 @@ def kitchen() -> Agent:
 def run(monkeypatch, tmp_path) -> Iterator[Callable[..., int]]:
     """Run a page against an agent that is served for it, in an empty directory."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(factory, "_registered", {})  # one page registers a transport of its own
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
     with kitchen().serve("http://127.0.0.1:0") as server:

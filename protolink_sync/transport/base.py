@@ -747,7 +747,7 @@ class Transport:
     def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
         """Send the bytes of one attempt and return the answer's (hook).
 
-        Block on nothing that :meth:`Deadline.abort` cannot end: ``deadline.lend(...)`` what can
+        Block on nothing that ``deadline.abort()`` cannot end: ``deadline.lend(...)`` what can
         be cut. When I/O fails, ask ``deadline.ended`` first and raise ``self._ended(...)``.
 
         Raises:

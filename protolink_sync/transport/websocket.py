@@ -55,6 +55,10 @@ _HOPELESS_CODES = (1002, 1003, 1007, 1008, 1009, 1010)
 _TOO_BIG = 1009
 _UNEXPECTED_CONDITION = 1011
 
+# Seconds after which a reader's pause is told when its connection breaks: a peer may have ended
+# it because pings stayed unanswered, and could not say so, the connection being full.
+_LONG_UNREAD = 1.0
+
 _HEADERS = {"User-Agent": f"protolink-sync/{__version__}"}
 
 
@@ -370,22 +374,38 @@ class WebSocketTransport(Transport):
             f"TransportLimits.{name}, or ask the agent for less"
         )
 
-    def _broken(self, error: Exception, request: WireRequest, call: Call) -> ProtoLinkError:
-        """Return the error of a stream that broke."""
+    def _broken(
+        self, error: Exception, request: WireRequest, call: Call, unread: float
+    ) -> ProtoLinkError:
+        """Return the error of a stream that broke.
+
+        Args:
+            error: What happened.
+            request: The request of the stream.
+            call: Its budget.
+            unread: For how many seconds at most nothing was read from the connection.
+        """
         typed = self._typed(error, request, call, "event")
         if type(typed) is not TransportConnectionError:
             return typed
-        code = error.code if isinstance(error, WebSocketClosed) else None
         slow = ""
-        if code == _UNEXPECTED_CONDITION and "ping" in str(error):
+        if unread >= _LONG_UNREAD or _is_unanswered_ping(error):
             slow = (
-                ". The reader of this stream was too slow: while it has too much unread, nothing "
-                "is read from the connection, and no ping answered"
+                ". The reader of this stream was too slow: it had so much unread that for "
+                f"{unread:.1f} s nothing was read from the connection, and no ping answered"
             )
         return StreamInterruptedError(
             f"{request.context.where}: the stream was cut, the connection ended ({error}){slow}. "
             "The task may go on at the agent; cancel_task ends it"
         )
+
+
+def _is_unanswered_ping(error: Exception) -> bool:
+    return (
+        isinstance(error, WebSocketClosed)
+        and error.code == _UNEXPECTED_CONDITION
+        and "ping" in error.reason
+    )
 
 
 def _why_closed(code: int | None) -> str:
@@ -409,13 +429,19 @@ class _WebSocketStream:
         self._connection = connection
         self._call = call
         self._limit = transport.config.limits.max_event_bytes
+        # When the connection was read last, and the longest time in which it was not.
+        self._read_at = time.monotonic()
+        self._unread = 0.0
 
     def receive(self) -> list[bytes] | None:
         """Wait for the next events' envelopes."""
+        self._unread = max(self._unread, time.monotonic() - self._read_at)
         try:
             return self._connection.receive(self._limit, self._call)
         except FOREIGN_ERRORS as error:
-            raise self._transport._broken(error, self._request, self._call) from error
+            raise self._transport._broken(error, self._request, self._call, self._unread) from error
+        finally:
+            self._read_at = time.monotonic()
 
     def close(self, finished: bool) -> None:
         """Close the connection; after the last event with a close frame."""

@@ -1,14 +1,14 @@
 """The cases that a client over plain HTTP has to master, each played as it is written.
 
 Every id stands in exactly one of three tables: played here from its script, set up by hand in
-test_set_ups.py, or waiting for a part that is not there yet.
+test_set_ups.py or test_grpc_cases.py, or waiting for a part that is not there yet.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from tests.cases import test_set_ups
+from tests.cases import test_grpc_cases, test_set_ups
 from tests.cases.play import load_cases
 from tests.cases.runner import run_case
 
@@ -29,7 +29,8 @@ PLAYED = """
 
 # C080 lacks its A2A form here, C199 and C212 lack the transports beside http.
 SET_UP = """
-    C165 C179 C181 C189 C193 C194 C195 C197 C199 C201 C205 C208 C212 C256 C258 C260
+    C165 C179 C181 C189 C193 C194 C195 C197 C199 C201 C205 C208 C212 C242 C243 C245 C246 C247 C249
+    C252 C255 C256 C258 C260
 """
 
 WAITING = {
@@ -42,7 +43,6 @@ WAITING = {
         C074 C077 C078 C081 C083 C085 C086 C090 C097 C098 C152 C171
     """,
     "needs A2A streams": "C034 C088",
-    "needs the grpc transport": "C242 C243 C245 C246 C247 C249 C252 C255",
     "needs the aio shim": "C183 C184",
     "gevent, issue 5": "C186",
 }
@@ -62,6 +62,7 @@ def test_every_case_is_in_exactly_one_table():
 
 
 def test_every_set_up_has_a_test_of_its_own():
-    names = [name.split("_")[1] for name in vars(test_set_ups) if name.startswith("test_C")]
+    tests = [*vars(test_set_ups), *vars(test_grpc_cases)]
+    names = [name.split("_")[1] for name in tests if name.startswith("test_C")]
 
     assert sorted(set(names)) == SET_UP.split()

@@ -55,6 +55,11 @@ class Side:
         guards: Whether an agent can ask for credentials there.
         statuses: Whether a failure has an HTTP status.
         reasons: Whether a failure has the agent's words.
+        refusal: Status of refused credentials.
+        nobody: Status where nobody answers.
+        open_health: Whether health is told without credentials.
+        runs_on: Whether a task goes on when its caller leaves (wire/protolink.md 6: not on gRPC).
+        cuts_oversize: Whether the agent ends the connection at a request over its limit.
         takes_unknown_states: Whether a task in a state that nobody knows is executed.
     """
 
@@ -63,6 +68,11 @@ class Side:
     guards: bool = True
     statuses: bool = True
     reasons: bool = True
+    refusal: int | str = 401
+    nobody: str | None = None
+    open_health: bool = True
+    runs_on: bool = True
+    cuts_oversize: bool = False
     takes_unknown_states: bool = False
 
     def __str__(self) -> str:
@@ -72,6 +82,16 @@ class Side:
 SIDES = [
     Side("http", "protolink", reasons=False),
     Side("sse", "protolink", reasons=False),
+    Side("websocket", "protolink", statuses=False, open_health=False, cuts_oversize=True),
+    Side(
+        "grpc",
+        "protolink",
+        statuses=False,
+        refusal="UNAUTHENTICATED",
+        nobody="UNAVAILABLE",
+        open_health=False,
+        runs_on=False,
+    ),
     Side("http", "hosted", takes_unknown_states=True),
     Side("runtime", "hosted", guards=False, statuses=False, takes_unknown_states=True),
 ]
@@ -186,7 +206,7 @@ class Stage:
 
     @property
     def url(self) -> str:
-        """The address of an agent that anybody may call."""
+        """The address of an agent that anybody may call. Ask before threads do: it starts one."""
         if self._url is None:
             self._url = self.agent()
         return self._url
@@ -218,6 +238,11 @@ class Stage:
         scheme = self.url.partition(":")[0]
         probe = self._ending.enter_context(_bound())
         return f"{scheme}://127.0.0.1:{probe}"
+
+    def end(self, task_id: str) -> None:
+        """End a task whose caller has left, where it goes on then; it is not waited for."""
+        if self.side.runs_on:
+            self.cancel_when_running(self.client(), task_id)
 
     def cancel_when_running(self, client: AgentClient, task_id: str, **more: Any) -> Task:
         """Cancel a task as soon as the agent has it: before that it is unknown there."""

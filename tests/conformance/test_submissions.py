@@ -20,10 +20,10 @@ def test_the_same_task_sent_again_is_executed_once(stage, client):
 
 
 def test_the_same_task_sent_at_the_same_time_is_executed_once(stage, client):
-    sent = task("count 0.2")
+    sent, url = task("count 0.2"), stage.url
 
     with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda _: client.send_task(stage.url, sent).text, range(4)))
+        answers = list(pool.map(lambda _: client.send_task(url, sent).text, range(4)))
 
     assert answers == ["1 executions, 1 messages"] * 4
 
@@ -80,8 +80,10 @@ def test_a_second_cancel_is_not_answered_from_memory(stage, client):
 
 
 def test_threads_get_their_own_answers(stage, client):
+    url = stage.url
+
     def call(number: int) -> str:
-        return client.send_task(stage.url, task(f"echo {number}")).text
+        return client.send_task(url, task(f"echo {number}")).text
 
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(call, range(100)))

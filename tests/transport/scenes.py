@@ -104,6 +104,11 @@ def check_whole(error: TransportError, server: ScriptedServer, *words: str) -> N
         assert word in str(error)
 
 
+def about(seconds: float) -> Any:
+    """Return what equals a time that is no shorter, and longer by what a busy machine needs."""
+    return pytest.approx(seconds + 0.24, abs=0.25)
+
+
 def wait_until(condition: Callable[[], Any], limit: float = 5.0) -> bool:
     """Wait for what only asking can tell; say whether it came."""
     end = time.monotonic() + limit

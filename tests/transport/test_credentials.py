@@ -501,7 +501,7 @@ def test_the_repr_of_a_credential_masks_it(secret):
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("protocol", [0, pickle.HIGHEST_PROTOCOL])
 def test_a_literal_secret_refuses_pickling_and_names_the_way_out(holder, protocol):
     with (
         HOLDERS[holder]() as client,

@@ -21,12 +21,17 @@ from tests.transport.scenes import (
 
 MIB = 1 << 20
 
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc"),
+]
+
 # The limit is 1 MiB, the peer sends 128 MiB and more.
 BOUND = 4 * MIB
 
 PROGRAM = """
 import json, sys
-from protolink_sync.errors import TransportLimitError
+from protolink_sync.errors import TransportError
 from protolink_sync.models import ClientRequestSpec
 from protolink_sync.transport import HTTPTransport, TransportConfig, TransportLimits
 
@@ -40,10 +45,11 @@ client = HTTPTransport(sys.argv[1], config=TransportConfig(limits=limits))
 # One call before, for the code that a call loads.
 assert len(client.send(ask, None, {})["text"]) == 900
 before = peak()
-try:
-    client.send(ask, None, {})
-except TransportLimitError as error:
-    print(json.dumps({"growth": peak() - before, "message": str(error)}))
+for _ in range(int(sys.argv[2])):
+    try:
+        client.send(ask, None, {})
+    except TransportError as error:
+        print(json.dumps([type(error).__name__, peak() - before]))
 client.close()
 """
 
@@ -97,20 +103,33 @@ FLOODS = {
 }
 
 
-# Not a limit of bodies: http.client's own bound on a line, or the end of patience.
+# Not a limit of bodies: the bounds on a line of the head, or what is no HTTP at all.
 OTHER_ERRORS = {"in a chunk without end", "as one line of headers", "as a status line"}
 OTHER_ERRORS |= {"as a chunk's size", "behind the last chunk"}
 
+THE_USUAL = ["with its length", "in chunks", "until it closes", "gzip"]
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-@pytest.mark.parametrize("flood", FLOODS)
+
+def growth(*floods: str) -> dict[str, tuple[str, int]]:
+    """Return for each flood its error, and by how much the peak of one process has grown."""
+    first, *others = [[RECV, *FLOODS[flood](), CLOSE] for flood in floods]
+    with serving([RECV, FIRST, *first], *others) as server:
+        told = in_fresh_process(PROGRAM, server.base, str(len(floods)))
+    lines = [json.loads(line) for line in told.splitlines()]
+    return {flood: (error, peak) for flood, (error, peak) in zip(floods, lines, strict=True)}
+
+
+@pytest.mark.parametrize("flood", THE_USUAL)
 def test_a_flood_beyond_the_limit_does_not_fill_the_memory(flood):
-    program = PROGRAM
-    if flood in OTHER_ERRORS:
-        program = PROGRAM.replace("except TransportLimitError", "except Exception")
+    error, peak = growth(flood)[flood]
 
-    with serving([RECV, FIRST, RECV, *FLOODS[flood](), CLOSE]) as server:
-        told = json.loads(in_fresh_process(program, server.base))
+    assert error == "TransportLimitError"
+    assert peak < BOUND
 
-    assert told["growth"] < BOUND
-    assert told["message"].startswith(f"ask to {server.base}: ")
+
+def test_no_other_flood_fills_the_memory_either():
+    told = growth(*[flood for flood in FLOODS if flood not in THE_USUAL])
+
+    for flood, (error, peak) in told.items():
+        assert (error == "TransportLimitError") is (flood not in OTHER_ERRORS), flood
+        assert peak < BOUND, flood

