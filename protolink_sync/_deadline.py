@@ -82,9 +82,9 @@ class CancelToken:
     """End one or many calls from another thread or from a signal handler.
 
     Give the token to calls as ``cancel=token``; ``token.cancel()`` ends those that run, at once,
-    and lets no later one begin. Ending a call does not end the *task* at the peer: leaving an
-    SSE or gRPC stream makes a ProtoLink peer cancel the task, leaving a WebSocket or A2A stream
-    or a unary call does not. ``AgentClient.cancel_task`` ends a task.
+    and lets no later one begin. Ending a call does not end the *task* at the peer, with two
+    exceptions: leaving an SSE stream, and leaving a stream or a call over gRPC, makes a ProtoLink
+    peer cancel the task. ``AgentClient.cancel_task`` ends a task in any case.
 
     >>> token = CancelToken()
     >>> token.cancel("no longer needed")

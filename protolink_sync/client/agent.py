@@ -51,7 +51,8 @@ class AgentClient:
 
     Args:
         transport: A transport, which stays the caller's to close; or the name of one
-            (``"http"``, ``"runtime"``), which the client makes and closes.
+            (``"http"``, ``"sse"``, ``"websocket"``, ``"grpc"``, ``"runtime"``), which the client
+            makes and closes.
         url: Address for the named transport. With a transport object it is ignored.
         timeout: Budget in seconds of calls that give none, for the named transport. With a
             transport object it is ignored.
@@ -253,8 +254,8 @@ class AgentClient:
         """Submit a task and return the events of the work on it, as they come.
 
         The connection is opened before this returns; what goes wrong later is raised while
-        iterating, after the events before it. Leaving the stream over SSE makes a ProtoLink agent
-        cancel the task.
+        iterating, after the events before it. Leaving the stream over SSE or gRPC makes a ProtoLink
+        agent cancel the task.
 
         Args:
             agent_url: Address of the agent.

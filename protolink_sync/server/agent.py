@@ -79,7 +79,13 @@ class Agent:
             raise TypeError(f"config is a {type(config).__name__}, must be a TransportConfig")
         self._authenticate = authenticate
         is_custom = type(self).handle_task is not Agent.handle_task
-        self._engine = Engine(card, config or TransportConfig(), self.handle_task, is_custom)
+        self._engine = Engine(
+            card,
+            config or TransportConfig(),
+            self.handle_task,
+            is_custom,
+            self.handle_task_streaming,
+        )
         for function in tools:
             self._engine.add_tool(Tool.of(function))
 
@@ -155,6 +161,23 @@ class Agent:
         """
         return self._engine.execute(task)
 
+    def handle_task_streaming(self, task: Task) -> Any:
+        """Carry out a task and yield what happens. Override it to do so in your own way.
+
+        The default does what :meth:`handle_task` does, an overridden one too, and tells it: tool
+        calls, pieces of text of the model, artifacts. The agent tells first that the task is
+        working, and last its state with the whole task, so an override yields what is between:
+        events as JSON values (``{"type": "task_progress", "progress": 40}``) or objects with
+        ``to_dict``. It may ``return`` the task; a task left working is completed. A status with
+        ``final`` of its own ends the stream. It may be an ``async`` generator. When the caller
+        leaves the stream, the generator is closed where it stands, and ``current_run()`` is
+        cancelled.
+
+        Args:
+            task: The task, which is the handler's own.
+        """
+        return self._engine.stream(task)
+
     @staticmethod
     def current_run() -> Run:
         """Return the run that the calling handler, tool or model is part of.
@@ -207,9 +230,10 @@ class Agent:
         return Application(self._engine, self._authenticate)
 
     def _serve_runtime(self, url: str) -> AgentServer:
-        endpoints = Endpoints(self._engine, url, "runtime", lambda: {"ready": True})
-        largest = self._engine.config.limits.max_request_bytes
-        return AgentServer(RuntimeHost(url, endpoints, largest))
+        engine = self._engine
+        endpoints = Endpoints(engine, url, "runtime", lambda: {"ready": True}, streaming=True)
+        largest = engine.config.limits.max_request_bytes
+        return AgentServer(RuntimeHost(url, endpoints, largest, engine.runs.abandon))
 
     def _serve_http(self, address: SplitResult, tls: TLSConfig | None) -> AgentServer:
         name = address.hostname or ""

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import html
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Generator, Hashable
 from typing import Any
 
 from protolink_sync.models import (
+    AgentCard,
     EndpointSpec,
     HistoryCompactionRequest,
     StateOperationRequest,
@@ -21,6 +22,7 @@ from protolink_sync.models import (
     TaskCancellationRequest,
 )
 from protolink_sync.server.engine import Engine
+from protolink_sync.server.events import is_last
 from protolink_sync.server.refusal import RefusedError
 from protolink_sync.wire import json
 
@@ -30,6 +32,7 @@ _log = logging.getLogger("protolink_sync.server")
 
 _TASKS = "/tasks/"
 _CANCEL = "/tasks/cancel"
+_STREAM = "/tasks/stream"
 # What only reads is answered anew each time: repeating it does no harm, and remembering it would
 # push out the answers that matter.
 _REMEMBERED = {_TASKS, _CANCEL, "/llm/history/compact", "/state/reset", "/state/compact"}
@@ -43,18 +46,27 @@ class Endpoints:
         url: The address; None where only the card knows it.
         transport: How it is spoken to there.
         health: Gives the answer of ``/healthz`` and ``/readyz``.
+        streaming: Serve streams too.
 
     Source:
         wire/protolink.md 2 and 3.
     """
 
     def __init__(
-        self, engine: Engine, url: str | None, transport: str, health: Callable[[], Any]
+        self,
+        engine: Engine,
+        url: str | None,
+        transport: str,
+        health: Callable[[], Any],
+        *,
+        streaming: bool = False,
     ) -> None:
         self._engine = engine
         self._url = url
         self._transport = transport
+        self._streaming = streaming
         self._largest = engine.config.limits.max_response_bytes
+        self._largest_event = engine.config.limits.max_event_bytes
         specs = [
             self._post("task", _TASKS, self._task, Task.from_dict),
             self._post("task_cancel", _CANCEL, self._cancel, TaskCancellationRequest.from_dict),
@@ -67,6 +79,8 @@ class Endpoints:
             EndpointSpec("readiness", "/readyz", "GET", lambda _data, _who: health()),
             EndpointSpec("status", "/status", "GET", self._status, "html"),
         ]
+        if streaming:
+            specs.append(self._post("task_stream", _STREAM, engine.stream_task, Task.from_dict))
         self._table: dict[tuple[str, str], EndpointSpec] = {
             (spec.method, spec.path): spec for spec in specs
         }
@@ -76,7 +90,13 @@ class Endpoints:
         name: str, path: str, handler: Callable[..., Any], parser: Callable[..., Any]
     ) -> EndpointSpec:
         return EndpointSpec(
-            name, path, "POST", handler, request_parser=parser, request_source="body"
+            name,
+            path,
+            "POST",
+            handler,
+            streaming=path == _STREAM,
+            request_parser=parser,
+            request_source="body",
         )
 
     def find(self, method: str, path: str) -> EndpointSpec:
@@ -126,13 +146,48 @@ class Endpoints:
             self._engine.answers.forget(identity)
         return self._engine.answers.once(identity, self._carry_out, spec, data, principal)
 
+    def stream(
+        self, spec: EndpointSpec, data: Any, *, principal: Hashable = None
+    ) -> Generator[tuple[bytes, bool], None, None]:
+        """Give the encoded events of a stream, each with whether it is the last one.
+
+        One thread, and one context, must take them all, and close the iterator.
+
+        Args:
+            spec: The endpoint, from :meth:`find`; its ``streaming`` is True.
+            data: The decoded body.
+            principal: Who asks.
+
+        Raises:
+            RefusedError: The stream breaks off; it says why.
+        """
+        events = spec.handler(_parsed(spec, data), principal)
+        try:
+            for event in events:
+                encoded = json.dump_data(event)
+                if len(encoded) > self._largest_event:
+                    raise RefusedError(
+                        500,
+                        f"an event has {len(encoded)} bytes, limit is {self._largest_event}. Raise "
+                        "TransportLimits.max_event_bytes of the agent",
+                        "TransportLimitError",
+                    )
+                last = is_last(event)
+                yield encoded, last
+                if last:
+                    return
+        except RefusedError:
+            raise
+        except Exception as error:
+            _log.exception("%s failed", spec.name)
+            raise RefusedError(500, str(error), type(error).__name__, told=False) from error
+        finally:
+            events.close()
+        # The peer's closing envelope, for a handler that has told no end.
+        yield b"null", True
+
     def _carry_out(self, spec: EndpointSpec, data: Any, principal: Hashable) -> bytes:
-        parser = spec.request_parser
-        if parser is not None:
-            try:
-                data = parser(data)
-            except ValueError as error:
-                raise RefusedError(400, str(error), type(error).__name__) from error
+        data = _parsed(spec, data)
         try:
             result = spec.handler(data, principal)
             if spec.content_type == "html":
@@ -190,10 +245,13 @@ class Endpoints:
         return self._engine.conversations.compact(request, principal).to_dict()
 
     def _card(self, _data: Any, _principal: Hashable) -> Any:
-        return self._engine.served_card(self._url, self._transport).to_dict()
+        return self._served_card().to_dict()
+
+    def _served_card(self) -> AgentCard:
+        return self._engine.served_card(self._url, self._transport, streaming=self._streaming)
 
     def _status(self, _data: Any, _principal: Hashable) -> str:
-        card = self._engine.served_card(self._url, self._transport)
+        card = self._served_card()
         rows = {
             "Description": card.description,
             "Address": card.url,
@@ -211,6 +269,15 @@ class Endpoints:
             f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{name}</title>'
             f"<h1>{name}</h1><table>{table}</table></html>"
         )
+
+
+def _parsed(spec: EndpointSpec, data: Any) -> Any:
+    if spec.request_parser is None:
+        return data
+    try:
+        return spec.request_parser(data)
+    except ValueError as error:
+        raise RefusedError(400, str(error), type(error).__name__) from error
 
 
 def _history(data: Any) -> HistoryCompactionRequest:

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from typing import Any
 
 from protolink_sync.config import TransportConfig
-from protolink_sync.models import AgentCard, Artifact, Message, Part, Task
+from protolink_sync.models import AgentCard, Artifact, Message, Part, Task, TaskState
 from protolink_sync.server.conversations import Conversations
-from protolink_sync.server.functions import completed, joined, offered
+from protolink_sync.server.events import (
+    artifact_update,
+    as_json,
+    events_of,
+    is_last,
+    says_working,
+    status_update,
+)
+from protolink_sync.server.functions import completed, offered, stepwise
 from protolink_sync.server.idempotency import Answers
-from protolink_sync.server.lifecycle import Output, execute
+from protolink_sync.server.lifecycle import Output, Steps, execute, steps
 from protolink_sync.server.run_context import enter_run, session_of
-from protolink_sync.server.runs import Runs, current_run, outcome
+from protolink_sync.server.runs import Run, Runs, current_run, outcome
 from protolink_sync.server.tools import Tool
 
 __all__ = ["Engine"]
+
+# What a handler that has ended its stream itself came to.
+_ENDED = object()
 
 _INFER_ARGUMENTS = ("prompt", "user", "output_schema", "metadata")
 
@@ -30,6 +41,7 @@ class Engine:
         config: For how long and how many answers are remembered, and how large they may be.
         handle_task: Carries out a task and returns it; may be an ``async def``.
         is_custom: The agent has a ``handle_task`` of its own.
+        handle_streaming: Carries out a task and yields what happens; may be ``async``.
     """
 
     def __init__(
@@ -38,6 +50,7 @@ class Engine:
         config: TransportConfig,
         handle_task: Callable[[Task], Any],
         is_custom: bool,
+        handle_streaming: Callable[[Task], Any],
     ) -> None:
         self.card = card
         self.config = config
@@ -47,6 +60,7 @@ class Engine:
         self.conversations = Conversations()
         self._handle_task = handle_task
         self._is_custom = is_custom
+        self._handle_streaming = handle_streaming
         self._infer: Callable[..., Any] | None = None
         self._infer_arguments: Callable[..., dict[str, Any]]
 
@@ -79,18 +93,19 @@ class Engine:
         self._infer_arguments = offered(function, _INFER_ARGUMENTS)
         self._infer = function
 
-    def served_card(self, url: str | None, transport: str) -> AgentCard:
+    def served_card(self, url: str | None, transport: str, *, streaming: bool = False) -> AgentCard:
         """Return the card as it is served: a copy that says where, and what the agent can do.
 
         Args:
             url: Where it is served; None leaves the address of the card.
             transport: How it is spoken to there.
+            streaming: Whether that can stream.
         """
         card = copy.deepcopy(self.card)
         card.url = url or card.url
         card.transport = transport
         can = card.capabilities
-        can.streaming = False
+        can.streaming = streaming
         can.has_llm = can.has_llm or self.has_model
         can.tool_calling = can.tool_calling or bool(self.tools)
         if self.has_model:
@@ -128,21 +143,131 @@ class Engine:
             raise TypeError(f"handle_task returned {type(result).__name__}, must return the task")
         return outcome(run, result)
 
+    def stream_task(self, task: Task, principal: Hashable) -> Iterator[Any]:
+        """Have the agent carry out a task, and give what happens as JSON values.
+
+        The last one is a final status, unless the agent's own handler ends the stream otherwise.
+        One thread, and one context, must take them all, and close the iterator.
+
+        Raises:
+            RefusedError: The task is being executed already.
+            Exception: Whatever the agent's code raises.
+        """
+        if task.is_terminal:
+            yield status_update(task, None, final=True)
+            return
+        enter_run(task, self.card.name)
+        run = self.runs.begin(task, principal)
+        try:
+            yield from self._told(task, run)
+        finally:
+            self.runs.end(run)
+
+    def _told(self, task: Task, run: Run) -> Generator[Any, None, None]:
+        before = task.state_text
+        task.begin()
+        yield status_update(task, before)
+        result: Any = None
+        try:
+            handled = completed(self._handle_streaming(task))
+            events = stepwise(handled) or _each(handled)
+            try:
+                result = yield from self._passed_on(events, run)
+            finally:
+                events.close()
+        except Exception:
+            if not run.cancelled:
+                raise
+        if result is _ENDED:
+            return
+        if run.cancelled and run.canceled_task is None:
+            return  # the one who asked has left
+        result = outcome(run, result if isinstance(result, Task) else task)
+        if result.state is TaskState.WORKING:
+            result.update_state(TaskState.COMPLETED)
+        yield status_update(result, TaskState.WORKING.value, final=True)
+
+    def _passed_on(self, events: Generator[Any, None, Any], run: Run) -> Generator[Any, None, Any]:
+        """Give a handler's events until its end, the last one, or the task is cancelled."""
+        is_first = True
+        while not run.cancelled:
+            try:
+                event = as_json(next(events))
+            except StopIteration as end:
+                return end.value
+            # That the work has begun was told already.
+            if not (is_first and says_working(event)):
+                yield event
+            if is_last(event):
+                return _ENDED
+            is_first = False
+        return None
+
+    def stream(self, task: Task) -> Generator[Any, None, Task]:
+        """Tell what the agent does with a task by default; a ``handle_task`` of its own counts."""
+        if not self._is_custom:
+            return (yield from events_of(task, self._steps(task), self.card.name))
+        known = {id(artifact) for artifact in task.artifacts}
+        result = self._handle_task(task)
+        if type(result) is not Task:
+            result = completed(result)
+        if not isinstance(result, Task):
+            raise TypeError(f"handle_task returned {type(result).__name__}, must return the task")
+        for artifact in result.artifacts:
+            if id(artifact) not in known:
+                yield artifact_update(result, artifact)
+        return result
+
     def execute(self, task: Task) -> Task:
         """Do with a task what agents do by default."""
-        return execute(task, self.tools, self._answer if self.has_model else None)
+        return execute(self._steps(task))
 
-    def _answer(self, task: Task, part: Part) -> Output:
+    def _steps(self, task: Task) -> Steps:
+        return steps(task, self.tools, self._answer if self.has_model else None)
+
+    def _answer(self, task: Task, part: Part) -> Generator[tuple[str, Any], None, Output]:
         assert self._infer is not None
         asked = part.content if isinstance(part.content, dict) else {}
-        value = joined(self._infer(**self._infer_arguments(asked)))
+        value = completed(self._infer(**self._infer_arguments(asked)))
+        pieces = stepwise(value)
+        if pieces is not None:
+            value = yield from _joined(pieces)
         is_output = isinstance(value, (Part, Message, Artifact))
         output: Output = value if is_output else Part.infer_output(value)
+        if not is_output:
+            yield "llm_final", value
         question = asked.get("prompt") or asked.get("user")
         self.conversations.add(
             current_run().principal, session_of(task), _as_text(question), _as_text(output)
         )
         return output
+
+
+def _joined(pieces: Generator[Any, None, Any]) -> Generator[tuple[str, Any], None, str]:
+    """Tell each piece of an answer, and return the whole."""
+    answer: list[str] = []
+    try:
+        for piece in pieces:
+            if not isinstance(piece, str):
+                kind = type(piece).__name__
+                raise TypeError(f"a generator must yield pieces of text, not {kind}")
+            answer.append(piece)
+            yield "llm_chunk", piece
+    finally:
+        pieces.close()
+    return "".join(answer)
+
+
+def _each(events: Any) -> Generator[Any, None, Any]:
+    """Give the events that a streaming handler returned, or the task alone."""
+    if isinstance(events, Task):
+        return events
+    if isinstance(events, (str, bytes, dict)) or not isinstance(events, Iterable):
+        raise TypeError(
+            f"handle_task_streaming returned {type(events).__name__}, must yield events"
+        )
+    yield from events
+    return None
 
 
 def _as_text(value: Any) -> str:

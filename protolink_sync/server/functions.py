@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from typing import Any
 
-__all__ = ["completed", "joined", "offered"]
+__all__ = ["completed", "offered", "stepwise"]
 
 # The longest single wait: a wait without end would keep Ctrl-C from getting through.
 _LONGEST_WAIT = 60.0
@@ -59,23 +59,37 @@ def completed(value: Any) -> Any:
     return _run(value) if hasattr(value, "__await__") else value
 
 
-def joined(value: Any) -> Any:
-    """Return what a call came to, the pieces of a generator joined.
+def stepwise(value: Any) -> Generator[Any, None, Any] | None:
+    """Return the generator that a call came to, an ``async`` one in plain form; else None.
 
-    Raises:
-        TypeError: A generator yields something that is no text.
+    An ``async`` one runs on a loop of its own, a step whenever the next piece is asked for, and
+    to its end at once where this thread has a loop that runs.
     """
-    value = completed(value)
     if isinstance(value, AsyncGenerator):
-        value = _run(_collected(value))
-    elif isinstance(value, Generator):
-        value = list(value)
-    else:
-        return value
-    for piece in value:
-        if not isinstance(piece, str):
-            raise TypeError(f"a generator must yield pieces of text, not {type(piece).__name__}")
-    return "".join(value)
+        return _steps(value)
+    return value if isinstance(value, Generator) else None
+
+
+def _steps(pieces: AsyncGenerator[Any, None]) -> Generator[Any, None, None]:
+    if _has_running_loop():
+        yield from _run(_collected(pieces))
+        return
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+    try:
+        while True:
+            try:
+                piece = loop.run_until_complete(pieces.__anext__())
+            except StopAsyncIteration:
+                return
+            yield piece
+    finally:
+        try:
+            loop.run_until_complete(pieces.aclose())
+            _end_tasks(loop)
+        finally:
+            loop.close()
 
 
 async def _collected(pieces: AsyncGenerator[Any, None]) -> list[Any]:
@@ -87,13 +101,7 @@ def _run(awaitable: Any) -> Any:
     import asyncio
 
     async def main() -> Any:
-        try:
-            return await awaitable
-        finally:
-            left = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
+        return await awaitable
 
     def run() -> Any:
         # Not asyncio.run(): it would take the thread's current loop away from its owner, and
@@ -103,16 +111,34 @@ def _run(awaitable: Any) -> Any:
             return loop.run_until_complete(main())
         finally:
             try:
-                loop.run_until_complete(loop.shutdown_asyncgens())
-                loop.run_until_complete(loop.shutdown_default_executor())
+                _end_tasks(loop)
             finally:
                 loop.close()
+
+    return _in_a_thread(run) if _has_running_loop() else run()
+
+
+def _has_running_loop() -> bool:
+    import asyncio
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return run()
-    return _in_a_thread(run)
+        return False
+    return True
+
+
+def _end_tasks(loop: Any) -> None:
+    """End what a function has left running on a loop."""
+    import asyncio
+
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.run_until_complete(loop.shutdown_default_executor())
 
 
 def _in_a_thread(run: Callable[[], Any]) -> Any:

@@ -7,23 +7,38 @@ Source:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from protolink_sync.models import Artifact, Message, Part, Task, TaskState
 from protolink_sync.server.runs import is_cancelled
 from protolink_sync.server.tools import Tool
 
-__all__ = ["execute"]
+__all__ = ["Steps", "execute", "steps"]
 
 _log = logging.getLogger("protolink_sync.server")
 
 Output = Part | Message | Artifact
 
+# What happens on the way, as kind and value: ``tool`` (its name), ``llm_chunk`` (a text),
+# ``llm_final`` (an answer), ``artifact``. At the end the task.
+Steps = Generator[tuple[str, Any], None, Task]
 
-def execute(
-    task: Task, tools: Mapping[str, Tool], infer: Callable[[Task, Part], Output] | None
-) -> Task:
+# Answers a part of type infer.
+Inference = Callable[[Task, Part], Generator[tuple[str, Any], None, Output]]
+
+
+def execute(work: Steps) -> Task:
+    """Go all steps at once, and return the task."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            task: Task = end.value
+            return task
+
+
+def steps(task: Task, tools: Mapping[str, Tool], infer: Inference | None) -> Steps:
     """Carry out what the last message or artifact of a task asks for, and return the task.
 
     Each output is added as it comes, parts as artifacts of kind ``result``. The task ends as
@@ -44,13 +59,19 @@ def execute(
         if is_cancelled():
             return task
         if part.type == "tool_call":
+            yield "tool", part.as_tool_call().tool_name
             output: Output = _tool_output(part, tools)
         elif part.type == "infer":
-            output = _no_llm() if infer is None else infer(task, part)
+            output = _no_llm() if infer is None else (yield from infer(task, part))
         else:
             continue
         outputs.append(output)
-        _attach(task, output)
+        if isinstance(output, Message):
+            task.add_message(output)
+        else:
+            artifact = output if isinstance(output, Artifact) else Artifact(parts=[output])
+            task.add_artifact(artifact)
+            yield "artifact", artifact
     return _finished(task, outputs)
 
 
@@ -94,13 +115,6 @@ def _rejection(code: str, message: str, details: dict[str, Any], suggestion: str
         "details": details,
         "suggestion": suggestion,
     }
-
-
-def _attach(task: Task, output: Output) -> None:
-    if isinstance(output, Message):
-        task.add_message(output)
-    else:
-        task.add_artifact(output if isinstance(output, Artifact) else Artifact(parts=[output]))
 
 
 def _finished(task: Task, outputs: list[Output]) -> Task:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Callable, Collection, Generator
 
 from protolink_sync.server.endpoints import Endpoints
 from protolink_sync.server.refusal import RefusedError
@@ -23,12 +25,20 @@ class RuntimeHost:
         url: The address, ``runtime://name``.
         endpoints: What it serves.
         largest: Most bytes of a request.
+        abandon: Called with threads and a reason, to tell what runs in them that nobody waits.
     """
 
     connections = 0
 
-    def __init__(self, url: str, endpoints: Endpoints, largest: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        endpoints: Endpoints,
+        largest: int,
+        abandon: Callable[[Collection[int], str], None],
+    ) -> None:
         self.url = url
+        self.abandon = abandon
         self._endpoints = endpoints
         self._largest = largest
 
@@ -62,6 +72,8 @@ class RuntimeHost:
         identity = json.dumps(request_id)
         try:
             spec = self._endpoints.find(call["method"], call["path"])
+            if spec.streaming:
+                raise RefusedError(400, f"{spec.path} answers with a stream", "ValueError")
             answer = self._endpoints.answer(
                 spec,
                 call.get("data"),
@@ -75,6 +87,32 @@ class RuntimeHost:
             answer = json.dumps(answer.decode())
         # The answer is JSON already: it is put into its envelope, not decoded for that.
         return b'{"id":%b,"ok":true,"result":%b}' % (identity, answer)
+
+    def stream(self, payload: bytes) -> Generator[bytes, None, None]:
+        """Answer one envelope with those of a stream, in the calling thread.
+
+        The last one has ``final``. One context must take them all, and close the iterator.
+        """
+        request_id = None
+        try:
+            if len(payload) > self._largest:
+                message = f"the request has {len(payload)} bytes, limit is {self._largest}"
+                raise RefusedError(413, message, "TransportLimitError")
+            try:
+                call = envelope.decode_request(payload)
+            except ValueError as error:
+                raise RefusedError(400, str(error), "ValueError") from error
+            request_id = call.get("id")
+            spec = self._endpoints.find(call["method"], call["path"])
+            if not spec.streaming:
+                raise RefusedError(400, f"{spec.path} does not answer with a stream", "ValueError")
+            identity = json.dumps(request_id)
+            events = self._endpoints.stream(spec, call.get("data"))
+            with contextlib.closing(events):
+                for event, last in events:
+                    yield envelope.wrap_event(identity, event, final=last)
+        except RefusedError as error:
+            yield envelope.encode_error(request_id, error.kind, error.message, final=True)
 
 
 def runtime_agent(url: str) -> RuntimeHost | None:

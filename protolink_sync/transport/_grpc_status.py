@@ -22,8 +22,7 @@ from protolink_sync.errors import (
     TransportRemoteError,
     TransportTimeoutError,
 )
-from protolink_sync.wire import TransportRequestContext
-from protolink_sync.wire.request import one_line
+from protolink_sync.wire import TransportRequestContext, one_line
 
 __all__ = ["is_unreachable", "refusal", "stream_error", "unary_error"]
 

@@ -7,10 +7,12 @@ unsettled. To end what it does, any thread may cut it.
 from __future__ import annotations
 
 import base64
+import contextlib
 import math
 import os
 import socket
 import ssl
+import struct
 from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
 
@@ -33,6 +35,9 @@ _LARGE = 64 * 1024
 _LOOKS = 8
 
 _CONNECTION_ESTABLISHED = 200
+
+# SO_LINGER: to close does not wait until all is sent, but resets.
+_AT_ONCE = struct.pack("ii", 1, 0)
 
 
 @attrs.frozen
@@ -79,6 +84,7 @@ class WebSocketConnection(Cuttable):
         self._library: Library | None = None
         # Between two messages and used by no call: then a close frame is due before the end.
         self._is_quiet = False
+        self._was_cut = False
 
     @property
     def is_open(self) -> bool:
@@ -255,6 +261,11 @@ class WebSocketConnection(Cuttable):
 
     # --- the end -----------------------------------------------------------------------------
 
+    def cut(self) -> None:
+        """End whatever it is doing, at once; any thread (Abortable)."""
+        self._was_cut = True
+        super().cut()
+
     def take_back(self) -> None:
         """Close it; the call that used it is over (Abortable)."""
         self._is_quiet = False
@@ -268,6 +279,10 @@ class WebSocketConnection(Cuttable):
             wire.say_goodbye()
         sock, self._sock = self._sock, None
         if sock is not None:
+            if self._was_cut:
+                # A peer with a full connection would see the end only when it tries again.
+                with contextlib.suppress(OSError):
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
             sock.close()
         self._close_duplicate()
 

@@ -54,7 +54,9 @@ def get_transport(transport: str, **settings: Any) -> Transport:
     """Return a new transport by its name.
 
     Args:
-        transport: ``"http"``, ``"runtime"``, or a name given to :func:`register_transport`.
+        transport: ``"http"``, ``"sse"`` (also ``"json-rpc"``, ``"sse-json-rpc"``),
+            ``"websocket"``, ``"grpc"``, ``"runtime"``, or a name given to
+            :func:`register_transport`.
         **settings: Arguments of the transport's class.
 
     Raises:

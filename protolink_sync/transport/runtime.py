@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import itertools
 import queue
@@ -14,7 +15,7 @@ from protolink_sync.errors import TransportConnectionError, TransportLimitError
 from protolink_sync.server import RuntimeHost, runtime_agent
 from protolink_sync.transport._call import Call
 from protolink_sync.transport.base import Codec, Transport, TransportCapabilities
-from protolink_sync.wire import WireReply, WireRequest, envelope
+from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest, envelope
 
 __all__ = ["RuntimeTransport"]
 
@@ -62,14 +63,123 @@ class _Job:
         """Nothing is held: a handler that still runs comes to its end alone."""
 
 
+class _StreamJob:
+    """One stream on its way from a handler to its reader, with a bound on what is between."""
+
+    # What waits for the reader is counted in pieces, of which each event takes one or more.
+    _PIECE = 64 * 1024
+    _MOST_PIECES = 64
+
+    def __init__(self, host: RuntimeHost, payload: bytes) -> None:
+        self._host = host
+        self._payload = payload
+        self.context = contextvars.copy_context()
+        # Their put() is re-entrant: a signal handler may cut.
+        self._events: queue.SimpleQueue[tuple[bytes, int] | BaseException | None] = (
+            queue.SimpleQueue()
+        )
+        self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
+        for _ in range(self._MOST_PIECES):
+            self._room.put(None)
+        self._left = False
+        self._thread: int | None = None
+
+    def run(self) -> None:
+        """Have the handler work, as far as its events are taken (a worker)."""
+        try:
+            self.context.run(self._run)
+        except BaseException as error:
+            self._events.put(error)
+        self._events.put(None)
+
+    def _run(self) -> None:
+        self._thread = threading.get_ident()
+        with contextlib.closing(self._host.stream(self._payload)) as events:
+            for event in events:
+                pieces = min(max(1, len(event) // self._PIECE), self._MOST_PIECES)
+                for _ in range(pieces):
+                    self._room.get()
+                if self._left:
+                    return
+                self._events.put((event, pieces))
+
+    def receive(self) -> list[bytes] | None:
+        """Wait for the next events; None at the end, or when the stream was cut."""
+        got = self._events.get()
+        received: list[bytes] = []
+        while isinstance(got, tuple):
+            received.append(got[0])
+            for _ in range(got[1]):
+                self._room.put(None)
+            try:
+                got = self._events.get_nowait()
+            except queue.Empty:
+                return received
+        if received:
+            self._events.put(got)  # an end: for the next time
+            return received
+        if isinstance(got, BaseException):
+            raise got
+        return None
+
+    def leave(self) -> None:
+        """Let the handler end where it stands: nobody takes its events any more (the reader)."""
+        self._left = True
+        for _ in range(self._MOST_PIECES):
+            self._room.put(None)
+        if self._thread is not None:
+            self._host.abandon([self._thread], "the stream was left")
+
+    def cut(self) -> None:
+        self._events.put(None)
+
+    def take_back(self) -> None:
+        """Nothing is held."""
+
+
+class _RuntimeStream:
+    """One open stream."""
+
+    def __init__(
+        self,
+        transport: RuntimeTransport,
+        job: _StreamJob,
+        call: Call,
+        context: TransportRequestContext,
+    ) -> None:
+        self._transport = transport
+        self._job = job
+        self._call = call
+        self._context = context
+
+    def receive(self) -> list[bytes] | None:
+        """Wait for the next envelopes."""
+        received = self._job.receive()
+        if self._call.ended is not None:
+            raise self._transport._ended(self._call, self._context)
+        limit = self._transport.config.limits.max_event_bytes
+        for event in received or ():
+            if len(event) > limit:
+                raise TransportLimitError(
+                    f"{self._context.where}: an event has {len(event)} bytes, limit is {limit}. "
+                    "Raise TransportLimits.max_event_bytes"
+                )
+        return received
+
+    def close(self, finished: bool) -> None:
+        """Let the handler end, unless it has."""
+        if not finished:
+            self._job.leave()
+
+
 class _Workers:
     """Threads that run handlers. The caller's own thread cannot: its budget could not end it."""
 
     def __init__(self) -> None:
-        self._idle: deque[queue.SimpleQueue[_Job | None]] = deque()
+        self._idle: deque[queue.SimpleQueue[_Job | _StreamJob | None]] = deque()
         self._closed = False
 
-    def start(self, job: _Job) -> None:
+    def start(self, job: _Job | _StreamJob) -> None:
         try:
             self._idle.pop().put(job)
         except IndexError:
@@ -88,9 +198,9 @@ class _Workers:
             except IndexError:
                 break
 
-    def _work(self, first: _Job) -> None:
-        jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        job: _Job | None = first
+    def _work(self, first: _Job | _StreamJob) -> None:
+        jobs: queue.SimpleQueue[_Job | _StreamJob | None] = queue.SimpleQueue()
+        job: _Job | _StreamJob | None = first
         while job is not None:
             # Ready for the next job before this one's answer wakes the caller, who may bring it.
             job.run()
@@ -100,7 +210,7 @@ class _Workers:
                 self.close()
             job = self._next(jobs)
 
-    def _next(self, jobs: queue.SimpleQueue[_Job | None]) -> _Job | None:
+    def _next(self, jobs: queue.SimpleQueue[_Job | _StreamJob | None]) -> _Job | _StreamJob | None:
         try:
             return jobs.get(timeout=_IDLE_SECONDS)
         except queue.Empty:
@@ -115,7 +225,9 @@ class RuntimeTransport(Transport):
     """Carry calls to agents that this process serves at ``runtime://`` addresses.
 
     The handler runs in a thread of the transport, so budget and token end the call here in any
-    case; the handler itself goes on to its end.
+    case; the handler itself goes on to its end. That of a stream which is left is closed at its
+    next event, and ``Agent.current_run()`` is cancelled; it works no further ahead than a few
+    events that nobody has read.
 
     Args:
         url: Address for calls that name none.
@@ -131,7 +243,7 @@ class RuntimeTransport(Transport):
     schemes: ClassVar[tuple[str, ...]] = ("runtime",)
     capabilities: ClassVar[TransportCapabilities] = TransportCapabilities(
         networked=False,
-        streaming=False,
+        streaming=True,
         tls=False,
         bidirectional=False,
         persistent_connections=False,
@@ -161,19 +273,8 @@ class RuntimeTransport(Transport):
 
     def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
         context = request.context
-        host = runtime_agent(context.url)
-        if host is None:
-            raise TransportConnectionError(
-                f"{context.where}: this process serves no agent there; "
-                "agent.serve(url) does, and an agent of another process has another address",
-                retryable=True,
-            )
-        job = _Job(host, request.body or b"")
-        job.context.run(_inside.set, (*_inside.get(), self))
-        deadline.phase = "wait"
-        if not deadline.lend(job):
-            raise self._ended(deadline, context)
-        self._workers.start(job)
+        job = _Job(self._host(context), request.body or b"")
+        self._start(job, deadline, context)
         answer = job.wait()
         if not deadline.release() or answer is None:
             raise self._ended(deadline, context)
@@ -184,6 +285,29 @@ class RuntimeTransport(Transport):
                 "TransportLimits.max_response_bytes, or ask the agent for less"
             )
         return WireReply(200, "", {}, answer)
+
+    def _open_stream(self, request: WireRequest, deadline: Call) -> _RuntimeStream:
+        context = request.context
+        job = _StreamJob(self._host(context), request.body or b"")
+        self._start(job, deadline, context)
+        return _RuntimeStream(self, job, deadline, context)
+
+    def _host(self, context: TransportRequestContext) -> RuntimeHost:
+        host = runtime_agent(context.url)
+        if host is None:
+            raise TransportConnectionError(
+                f"{context.where}: this process serves no agent there; "
+                "agent.serve(url) does, and an agent of another process has another address",
+                retryable=True,
+            )
+        return host
+
+    def _start(self, job: _Job | _StreamJob, call: Call, context: TransportRequestContext) -> None:
+        job.context.run(_inside.set, (*_inside.get(), self))
+        call.phase = "wait"
+        if not call.lend(job):
+            raise self._ended(call, context)
+        self._workers.start(job)
 
     def _close(self) -> None:
         self._workers.close()

@@ -31,6 +31,7 @@ __all__ = [
     "encode_body",
     "encode_error",
     "encode_result",
+    "wrap_event",
 ]
 
 # How much of a peer's words a message shows; the error has all of them.
@@ -120,9 +121,23 @@ def encode_result(request_id: Any, result: Any) -> bytes:
     return json.dumps({"id": request_id, "ok": True, "result": result})
 
 
-def encode_error(request_id: Any, kind: str, message: str) -> bytes:
-    """Return a failure as the bytes of one envelope (the host's side)."""
-    return json.dumps({"id": request_id, "ok": False, "error": {"message": message, "type": kind}})
+def encode_error(request_id: Any, kind: str, message: str, *, final: bool = False) -> bytes:
+    """Return a failure as the bytes of one envelope (the host's side); it ends a stream."""
+    end = {"final": True} if final else {}
+    error = {"message": message, "type": kind}
+    return json.dumps({"id": request_id, "ok": False, "error": error, **end})
+
+
+def wrap_event(request_id: bytes, event: bytes, *, final: bool) -> bytes:
+    """Return an event of a stream as the bytes of one envelope (the host's side).
+
+    Args:
+        request_id: Id of the call, as JSON.
+        event: The event, as JSON.
+        final: The stream ends with it.
+    """
+    end = b"true" if final else b"false"
+    return b'{"id":%b,"ok":true,"result":%b,"final":%b,"stream":true}' % (request_id, event, end)
 
 
 def decode_event(payload: bytes, context: TransportRequestContext) -> tuple[Any, bool]:

@@ -219,7 +219,7 @@ def _drip_body(request: _Request) -> None:
 
 def _busy(request: _Request) -> None:
     request.body()
-    request.connection.sock.sendall(_reply(b"{}", "503 Busy"))
+    request.connection.sock.sendall(_reply(b"{}", "429 Busy"))
 
 
 _known: set[str] = set()

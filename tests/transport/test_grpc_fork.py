@@ -93,6 +93,8 @@ def test_a_fork_before_the_first_call(shared_peer, how):
 
 def test_a_stream_was_under_way(shared_peer, how):
     """grpcio leaves out its preparations then, and calls in the child may hang."""
+    if how == "bare":
+        pytest.skip("a bare fork beside a busy thread breaks the interpreter's lock in the child")
     program = """
     stream = client.send_task_streaming(url, Task.create(Message.user("slow 10 0.05")))
     next(stream)

@@ -121,12 +121,14 @@ def test_a_reader_that_stalls_beyond_the_agents_pings_is_told_so(start_peer):
         "websocket", "--setting", "keepalive_interval=0.2", "--setting", "keepalive_timeout=0.2"
     )
     with AgentClient("websocket") as client:
-        stream = client.send_task_streaming(peer.url, text_task("many 100000"))
+        stream = client.send_task_streaming(peer.url, text_task("slow 100000 0.001"))
         next(stream)
-        time.sleep(1.5)  # the stall is what is tested
+        time.sleep(2)  # the stall is what is tested
 
-        with pytest.raises(StreamInterruptedError, match="too slow"):
+        with pytest.raises(StreamInterruptedError, match="too slow") as caught:
             list(stream)
+        assert "1011" in str(caught.value)
+        assert caught.value.events > 1
 
 
 def test_pings_during_a_long_call_are_answered(start_peer):
@@ -153,9 +155,11 @@ def test_credentials_go_with_the_upgrade(shared_peer, options, good, bad):
         assert client.send_task(peer.url, text_task("echo hi")).text == "hi"
         client.transport.close()
     for wrong in (bad, None):
-        with WebSocketTransport(credentials=wrong) as transport:
-            with pytest.raises(AuthenticationError) as caught:
-                AgentClient(transport).send_task(peer.url, text_task("echo hi"))
+        with (
+            WebSocketTransport(credentials=wrong) as transport,
+            pytest.raises(AuthenticationError) as caught,
+        ):
+            AgentClient(transport).send_task(peer.url, text_task("echo hi"))
         assert caught.value.status_code == 401
         assert b"Unauthorized" in caught.value.body
 
@@ -180,9 +184,11 @@ def test_a_client_shows_its_certificate(shared_peer, tls_files):
     with WebSocketTransport(tls=known) as transport:
         client = AgentClient(transport)
         assert client.send_task(peer.url, text_task("echo hi")).text == "hi"
-    with WebSocketTransport(tls=TLSConfig(cafile=tls_files.ca)) as transport:
-        with pytest.raises(TransportConnectionError):
-            AgentClient(transport).send_task(peer.url, text_task("echo hi"))
+    with (
+        WebSocketTransport(tls=TLSConfig(cafile=tls_files.ca)) as transport,
+        pytest.raises(TransportConnectionError),
+    ):
+        AgentClient(transport).send_task(peer.url, text_task("echo hi"))
 
 
 def test_sizes_beyond_the_agents_limits(start_peer):

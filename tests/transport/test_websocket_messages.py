@@ -1,0 +1,264 @@
+"""Messages over WebSocket in every form, bounded; and how connections end under a call."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from protolink_sync.errors import (
+    TransportConnectionError,
+    TransportLimitError,
+    TransportProtocolError,
+    TransportRemoteError,
+    TransportTimeoutError,
+)
+from protolink_sync.transport import (
+    TransportConfig,
+    TransportLimits,
+)
+from tests.transport.scenes import (
+    ASK,
+    CLOSE,
+    HOLD,
+    RST,
+    failed,
+    retrying,
+    serving,
+)
+from tests.transport.ws_scenes import (
+    BEGIN,
+    BINARY,
+    CLOSE_FRAME,
+    PING,
+    TAKE,
+    TEXT,
+    UPGRADE,
+    answer,
+    closing,
+    envelope,
+    frame,
+    frames,
+    transport,
+)
+
+
+def limited(**limits: int) -> TransportConfig:
+    return TransportConfig(limits=TransportLimits(**limits))
+
+
+# ---- messages ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0, 100, 200, 70_000, 1_000_000])
+@pytest.mark.parametrize("opcode", [TEXT, BINARY])
+def test_an_answer_of_any_size_comes_whole(size, opcode):
+    steps = [*BEGIN, frame(opcode, envelope("x" * size)), TAKE, answer("next")]
+    with serving(steps) as server, transport(server) as client:
+        assert client.send(ASK, data={}) == "x" * size
+        assert client.send(ASK, data={}) == "next"
+
+
+@pytest.mark.parametrize("size", [100, 5000, 70_000, 3_000_000])
+def test_a_request_of_any_size_goes_whole(size):
+    with serving([*BEGIN, answer()]) as server, transport(server) as client:
+        client.send(ASK, data={"q": "ä" * size})
+
+        ((_, payload),) = frames(server)
+    assert json.loads(payload)["data"] == {"q": "ä" * size}
+
+
+@pytest.mark.parametrize("size", [10, 130, 66_000])
+def test_an_answer_may_come_byte_by_byte(size):
+    """Cut within the head of the frame, too."""
+    body = json.dumps({"ok": True, "result": "x" * size})
+    head = (
+        bytes([0x81, len(body)])
+        if len(body) < 126
+        else bytes([0x81, 126, *len(body).to_bytes(2, "big")])
+        if len(body) < 65536
+        else bytes([0x81, 127, *len(body).to_bytes(8, "big")])
+    )
+    data = head.decode("latin-1") + body
+    cuts = [*range(1, 16), len(data) - 1]
+    step = {"op": "split", "data": data, "at": cuts, "gap_s": 0.002}
+    with serving([*BEGIN, step]) as server, transport(server) as client:
+        assert client.send(ASK, data={}) == "x" * size
+
+
+def test_many_small_fragments_are_joined_in_linear_time():
+    text = '{"ok":true,"result":"'
+    steps = [
+        *BEGIN,
+        frame(TEXT, text[:1], fin=False),
+        frame(0, "", fin=False, times=1000),
+        frame(0, text[1:21], fin=False),
+        frame(0, "x", fin=False, times=200_000),
+        frame(0, '"}'),
+    ]
+    with serving(steps) as server, transport(server) as client:
+        assert client.send(ASK, data={}) == "x" * 200_000
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        (frame(TEXT, "{}", rsv1=True), "rsv"),
+        (frame(3, "x"), "opcode"),
+        (frame(0, "x"), "frame"),
+        (frame(PING, "x", fin=False), "control"),
+        (frame(PING, "x" * 126), "control"),
+        (frame(CLOSE_FRAME, "x"), "close"),
+        (closing(1005), "1005"),
+        (frame(TEXT, '{"ok":true}', mask=True), "masked"),
+    ],
+)
+def test_a_peer_that_breaks_the_rules_is_left(wrong, word):
+    with serving([*BEGIN, wrong, HOLD], [*BEGIN, answer()]) as server, transport(server) as client:
+        error = failed(client)
+
+        assert type(error) is TransportProtocolError
+        assert word in str(error)
+        assert server.wait_for_end() == "client"
+        assert client.send(ASK, data={}) == "done"
+
+
+def test_a_new_message_within_fragments_breaks_the_rules():
+    steps = [*BEGIN, frame(TEXT, "{", fin=False), frame(TEXT, "{}"), HOLD]
+    with serving(steps) as server, transport(server) as client:
+        assert type(failed(client)) is TransportProtocolError
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "hello",
+        "[1]",
+        "{}",
+        '{"ok":1}',
+        '{"ok":true,"id":"other"}',
+        "\xff",
+        '{"ok":true,"result":NaN}',
+    ],
+)
+def test_after_an_answer_that_cannot_be_understood_the_connection_is_not_used_again(message):
+    with (
+        serving(
+            [*BEGIN, frame(TEXT, message), TAKE, answer("wrong")], [*BEGIN, answer()]
+        ) as server,
+        transport(server) as client,
+    ):
+        assert type(failed(client)) is TransportProtocolError
+        assert client.send(ASK, data={}) == "done"
+
+    assert len(server.connections) == 2
+
+
+def test_an_error_of_the_agent_leaves_the_connection_as_good_as_it_was():
+    problem = answer(ok=False, error={"type": "RuntimeError", "message": "boom"})
+    with serving([*BEGIN, problem, TAKE, answer()]) as server, transport(server) as client:
+        error = failed(client)
+
+        assert type(error) is TransportRemoteError
+        assert (error.error_type, error.error_message) == ("RuntimeError", "boom")
+        assert client.send(ASK, data={}) == "done"
+    assert len(server.connections) == 1
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [frame(TEXT, "", declared_len=101)],
+        [frame(BINARY, "", declared_len=101)],
+        [frame(TEXT, "x" * 60, fin=False), frame(0, "x" * 60, fin=False)],
+    ],
+)
+def test_a_message_beyond_the_limit_is_refused_before_it_is_read(steps):
+    with (
+        serving([*BEGIN, *steps, HOLD]) as server,
+        transport(server, config=limited(max_response_bytes=100)) as client,
+    ):
+        error = failed(client)
+
+        assert type(error) is TransportLimitError
+        assert "max_response_bytes" in str(error)
+        assert "100" in str(error)
+        assert server.wait_for_end() == "client"
+
+
+def test_a_message_of_exactly_the_limit_is_taken():
+    text = '{"ok":true,"result":"' + "x" * 77 + '"}'
+    with (
+        serving([*BEGIN, frame(TEXT, text)]) as server,
+        transport(server, config=limited(max_response_bytes=len(text))) as client,
+    ):
+        assert client.send(ASK, data={}) == "x" * 77
+
+
+# ---- how a connection ends -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "retryable"), [(1000, True), (1001, True), (1011, True), (1012, True), (1008, False)]
+)
+def test_a_close_frame_is_told_with_code_and_reason(code, retryable):
+    with serving([*BEGIN, closing(code, "so it is"), TAKE]) as server, transport(server) as client:
+        error = failed(client)
+
+    assert type(error) is TransportConnectionError
+    assert str(code) in str(error)
+    assert "so it is" in str(error)
+    assert error.retryable is retryable
+
+
+def test_a_request_that_is_too_large_for_the_agent_is_not_tried_again():
+    with (
+        serving([*UPGRADE, closing(1009), TAKE, TAKE]) as server,
+        transport(server, config=retrying(3)) as client,
+    ):
+        error = failed(client, data={"q": "x" * 3_000_000})
+
+    assert "1009" in str(error)
+    assert "max_request_bytes" in str(error)
+    assert len(server.connections) == 1
+
+
+@pytest.mark.parametrize("end", [CLOSE, RST, closing(1001), frame(CLOSE_FRAME)])
+def test_a_connection_that_ends_before_the_answer_may_be_retried(end):
+    with (
+        serving([*BEGIN, end], [*BEGIN, answer("again")]) as server,
+        transport(server, config=retrying(2)) as client,
+    ):
+        assert client.send(ASK, data={}) == "again"
+
+        ids = [json.loads(frames(server, number)[0][1])["id"] for number in (1, 2)]
+    assert ids[0] == ids[1]
+
+
+def test_a_connection_that_ends_within_a_message_is_an_error():
+    cut = frame(TEXT, '{"ok":', declared_len=500)
+    with serving([*BEGIN, cut, CLOSE]) as server, transport(server) as client:
+        error = failed(client)
+
+    assert type(error) is TransportConnectionError
+    assert error.phase == "read"
+    assert "close frame" in str(error)
+
+
+def test_a_trickled_answer_ends_with_the_budget():
+    drip = {"op": "drip", "data": "\x81\x7e\x40\x00" + "x" * 100, "every_s": 0.05}
+    with serving([*BEGIN, drip, HOLD]) as server, transport(server) as client:
+        error = failed(client, timeout=0.4)
+
+    assert type(error) is TransportTimeoutError
+    assert error.phase == "read"
+    assert error.elapsed == pytest.approx(0.4, abs=0.2)
+
+
+def test_a_late_answer_never_reaches_the_next_call():
+    late = [*BEGIN, {"op": "wait", "event": "late"}, answer("late")]
+    with serving(late, [*BEGIN, answer("own")]) as server, transport(server) as client:
+        assert type(failed(client, timeout=0.2)) is TransportTimeoutError
+        server.fire("late")
+
+        assert client.send(ASK, data={}) == "own"
