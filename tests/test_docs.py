@@ -170,19 +170,16 @@ def kitchen() -> Agent:
                 raise RuntimeError("a mistake in the agent")
             return task.complete(f"You said: {message.text}")
 
-        def handle_task_streaming(self, task: Task) -> Iterator[Any]:
-            message = task.messages[-1]
-            words = message.text.split()
-            if words[:2] != ["count", "to"]:
-                yield from super().handle_task_streaming(task)
-                return
-            last = int(words[2])
+        def handle_task_streaming(self, task: Task) -> Any:
+            text = task.messages[-1].text
+            if text.startswith("count to "):
+                return self.count(task, int(text.removeprefix("count to ")))
+            return super().handle_task_streaming(task)
+
+        def count(self, task: Task, last: int) -> Iterator[Any]:
             for number in range(1, last + 1):
-                yield {
-                    "type": "task_progress",
-                    "progress": 100 * number // last,
-                    "message": f"step {number}",
-                }
+                percent = 100 * number // last
+                yield {"type": "task_progress", "progress": percent, "message": f"step {number}"}
             task.complete(f"counted to {last}")
 
     # At the end of a page nobody waits for what still works.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable
 from typing import Any
 
 from protolink_sync.config import TransportConfig
@@ -12,7 +12,7 @@ from protolink_sync.models import AgentCard, Artifact, Message, Part, Task, Task
 from protolink_sync.server.conversations import Conversations
 from protolink_sync.server.events import (
     artifact_update,
-    as_json,
+    as_event,
     events_of,
     is_last,
     says_working,
@@ -26,9 +26,6 @@ from protolink_sync.server.runs import Run, Runs, current_run, outcome
 from protolink_sync.server.tools import Tool
 
 __all__ = ["Engine"]
-
-# What a handler that has ended its stream itself came to.
-_ENDED = object()
 
 _INFER_ARGUMENTS = ("prompt", "user", "output_schema", "metadata")
 
@@ -143,11 +140,12 @@ class Engine:
             raise TypeError(f"handle_task returned {type(result).__name__}, must return the task")
         return outcome(run, result)
 
-    def stream_task(self, task: Task, principal: Hashable) -> Iterator[Any]:
+    def stream_task(self, task: Task, principal: Hashable) -> Generator[Any, None, None]:
         """Have the agent carry out a task, and give what happens as JSON values.
 
-        The last one is a final status, unless the agent's own handler ends the stream otherwise.
-        One thread, and one context, must take them all, and close the iterator.
+        The first one comes before the agent's code is asked, the last one is a final status, unless
+        a handler of the agent's own ends the stream otherwise. One thread, and one context, must
+        take them all, and close the iterator.
 
         Raises:
             RefusedError: The task is being executed already.
@@ -159,47 +157,55 @@ class Engine:
         enter_run(task, self.card.name)
         run = self.runs.begin(task, principal)
         try:
-            yield from self._told(task, run)
+            before = task.state_text
+            task.begin()
+            yield status_update(task, before)
+            result = yield from self._told(task, run)
         finally:
             self.runs.end(run)
+        # From here on nobody can cancel it, so what is told now is what holds.
+        if run.canceled_task is not None:
+            last = outcome(run, result if isinstance(result, Task) else task)
+            yield status_update(last, TaskState.WORKING.value, final=True)
+        elif run.cancelled:
+            return  # the one who asked has left
+        elif isinstance(result, Task):
+            if result.state is TaskState.WORKING:
+                result.update_state(TaskState.COMPLETED)
+            yield status_update(result, TaskState.WORKING.value, final=True)
+        else:
+            yield result
 
-    def _told(self, task: Task, run: Run) -> Generator[Any, None, None]:
-        before = task.state_text
-        task.begin()
-        yield status_update(task, before)
-        result: Any = None
+    def _told(self, task: Task, run: Run) -> Generator[Any, None, Any]:
+        """Give the events of a handler, and return the task or the event that ends the stream."""
         try:
             handled = completed(self._handle_streaming(task))
             events = stepwise(handled) or _each(handled)
             try:
-                result = yield from self._passed_on(events, run)
+                result = yield from self._passed_on(events, task, run)
             finally:
                 events.close()
         except Exception:
             if not run.cancelled:
                 raise
-        if result is _ENDED:
-            return
-        if run.cancelled and run.canceled_task is None:
-            return  # the one who asked has left
-        result = outcome(run, result if isinstance(result, Task) else task)
-        if result.state is TaskState.WORKING:
-            result.update_state(TaskState.COMPLETED)
-        yield status_update(result, TaskState.WORKING.value, final=True)
+            return task
+        return task if result is None else result
 
-    def _passed_on(self, events: Generator[Any, None, Any], run: Run) -> Generator[Any, None, Any]:
+    def _passed_on(
+        self, events: Generator[Any, None, Any], task: Task, run: Run
+    ) -> Generator[Any, None, Any]:
         """Give a handler's events until its end, the last one, or the task is cancelled."""
         is_first = True
         while not run.cancelled:
             try:
-                event = as_json(next(events))
+                event = as_event(next(events), task)
             except StopIteration as end:
                 return end.value
+            if is_last(event):
+                return event
             # That the work has begun was told already.
             if not (is_first and says_working(event)):
                 yield event
-            if is_last(event):
-                return _ENDED
             is_first = False
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Collection, Hashable
 from contextvars import ContextVar, Token
@@ -110,20 +111,31 @@ class Runs:
         run = self._running.get((principal, request.id))
         if run is None:
             raise _not_running(request.id)
+        return self._cancel(run, request.reason)
+
+    def _cancel(self, run: Run, reason: str | None) -> Task:
         task = _copy(run.task)
         with self._lock:
-            if self._running.get((principal, request.id)) is not run:
-                raise _not_running(request.id)
+            if self._running.get((run.principal, run.task_id)) is not run:
+                raise _not_running(run.task_id)
             if run.canceled_task is None:
                 if task.is_terminal:
                     raise RefusedError(
                         409,
-                        f"task {request.id!r} cannot be canceled: it is {task.state_text} already",
+                        f"task {run.task_id!r} cannot be canceled: it is {task.state_text} already",
                         "TaskNotCancelableError",
                     )
-                run.canceled_task = _canceled(task, request.reason)
-                run.reason, run.cancelled = request.reason, True
+                run.canceled_task = _canceled(task, reason)
+                run.reason, run.cancelled = reason, True
             return run.canceled_task
+
+    def cancel_in(self, threads: Collection[int], reason: str) -> None:
+        """Cancel what runs in some threads, as far as it can be."""
+        with self._lock:
+            runs = [run for run in self._running.values() if run.thread in threads]
+        for run in runs:
+            with contextlib.suppress(RefusedError):  # it ends by itself at this moment
+                self._cancel(run, reason)
 
     def abandon(self, threads: Collection[int], reason: str) -> None:
         """Tell what runs in some threads that nobody will get its result."""

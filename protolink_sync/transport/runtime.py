@@ -82,7 +82,9 @@ class _StreamJob:
         for _ in range(self._MOST_PIECES):
             self._room.put(None)
         self._left = False
+        # Where the handler works; the lock, because the thread goes on to others' work after it.
         self._thread: int | None = None
+        self._lock = threading.RLock()
 
     def run(self) -> None:
         """Have the handler work, as far as its events are taken (a worker)."""
@@ -94,14 +96,18 @@ class _StreamJob:
 
     def _run(self) -> None:
         self._thread = threading.get_ident()
-        with contextlib.closing(self._host.stream(self._payload)) as events:
-            for event in events:
-                pieces = min(max(1, len(event) // self._PIECE), self._MOST_PIECES)
-                for _ in range(pieces):
-                    self._room.get()
-                if self._left:
-                    return
-                self._events.put((event, pieces))
+        try:
+            with contextlib.closing(self._host.stream(self._payload)) as events:
+                for event in events:
+                    pieces = min(max(1, len(event) // self._PIECE), self._MOST_PIECES)
+                    for _ in range(pieces):
+                        self._room.get()
+                    if self._left:
+                        return
+                    self._events.put((event, pieces))
+        finally:
+            with self._lock:
+                self._thread = None
 
     def receive(self) -> list[bytes] | None:
         """Wait for the next events; None at the end, or when the stream was cut."""
@@ -127,14 +133,15 @@ class _StreamJob:
         self._left = True
         for _ in range(self._MOST_PIECES):
             self._room.put(None)
-        if self._thread is not None:
-            self._host.abandon([self._thread], "the stream was left")
+        with self._lock:
+            if self._thread is not None:
+                self._host.abandon([self._thread], "the stream was left")
 
     def cut(self) -> None:
         self._events.put(None)
 
     def take_back(self) -> None:
-        """Nothing is held."""
+        self.leave()
 
 
 class _RuntimeStream:
@@ -167,9 +174,7 @@ class _RuntimeStream:
         return received
 
     def close(self, finished: bool) -> None:
-        """Let the handler end, unless it has."""
-        if not finished:
-            self._job.leave()
+        """Nothing to do: the call takes the job back."""
 
 
 class _Workers:

@@ -1,0 +1,236 @@
+"""Streams that one thread writes and another sends: the handler's, and that of the connection.
+
+A handler that is silent cannot send anything, so it has a thread of its own: the one that sends
+can tell the client that the stream lives, notice that it has left, and end when it is told to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Generator
+from typing import TypeAlias
+
+from protolink_sync.server.refusal import RefusedError
+
+__all__ = ["Event", "Stream", "Streams"]
+
+_log = logging.getLogger("protolink_sync.server")
+
+Event: TypeAlias = tuple[bytes, bool]
+"""An encoded event, and whether it is the last one."""
+
+# How far a handler may be ahead of the one who sends: so many events, or so many bytes.
+_MOST_EVENTS = 8
+_MOST_BYTES = 256 * 1024
+
+# The longest single wait: a wait without end would keep Ctrl-C from getting through.
+_LONGEST_WAIT = 60.0
+
+_numbers = itertools.count(1)
+
+Tell: TypeAlias = Callable[[Collection[int], str], None]
+"""Tells what runs in some threads something, and why."""
+
+
+class Stream:
+    """One stream: a worker thread writes, one other thread takes; any may end it.
+
+    Args:
+        events: What is told; the worker takes it and closes it.
+        streams: Where the stream is counted.
+    """
+
+    def __init__(self, events: Generator[Event, None, None], streams: Streams) -> None:
+        self._events = events
+        self._streams = streams
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting: list[Event] = []
+        self._bytes = 0
+        self._error: RefusedError | None = None
+        # The handler is at its end; all was taken; nobody takes any more.
+        self._is_written = self._is_taken = self._is_left = False
+        self._worker = threading.Thread(
+            # With the context variables of the request, for log filters and tracing.
+            target=contextvars.copy_context().run,
+            args=(self._work,),
+            name=f"protolink-host-stream-{next(_numbers)}",
+            daemon=True,
+        )
+
+    def start(self) -> None:
+        """Let the handler begin.
+
+        Raises:
+            RefusedError: The system has no thread for it.
+        """
+        try:
+            self._worker.start()
+        except RuntimeError as error:
+            self._is_written = self._is_left = True
+            self._streams.forget(self)
+            raise RefusedError(503, f"cannot start a thread: {error}", "OverloadError") from error
+
+    # ---- the worker ----
+
+    def _work(self) -> None:
+        error = None
+        try:
+            with contextlib.closing(self._events) as events:
+                for event in events:
+                    if not self._put(event):
+                        break
+        except RefusedError as refused:
+            error = refused
+        except BaseException as unforeseen:  # SystemExit of a handler, or of its cleaning up
+            _log.exception("a stream failed")
+            error = RefusedError(500, str(unforeseen), type(unforeseen).__name__, told=False)
+        with self._lock:
+            self._error, self._is_written = error, True
+            self._changed.notify_all()
+            self._count()
+
+    def _put(self, event: Event) -> bool:
+        """Hand an event over; False if nobody takes it."""
+        with self._lock:
+            while not self._is_left and self._is_full():
+                self._changed.wait(_LONGEST_WAIT)
+            self._waiting.append(event)
+            self._bytes += len(event[0])
+            self._changed.notify_all()
+            return not self._is_left
+
+    def _is_full(self) -> bool:
+        return len(self._waiting) >= _MOST_EVENTS or self._bytes >= _MOST_BYTES
+
+    # ---- the one who takes ----
+
+    def take(self, timeout: float) -> list[Event] | None:
+        """Wait for events and return those that are there; None at the end.
+
+        Args:
+            timeout: Seconds to wait at most; then the list is empty.
+
+        Raises:
+            RefusedError: The stream broke off, after the events before; it says why.
+        """
+        end = time.monotonic() + timeout
+        with self._lock:
+            while not (self._waiting or self._is_written or self._is_left):
+                left = end - time.monotonic()
+                if left <= 0:
+                    return []
+                self._changed.wait(min(left, _LONGEST_WAIT))
+            if self._waiting and not self._is_left:
+                taken, self._waiting, self._bytes = self._waiting, [], 0
+                self._changed.notify_all()
+                return taken
+            self._is_taken = True
+            self._changed.notify_all()
+            self._count()
+            error, self._error = self._error, None
+        if error is not None and not self._is_left:
+            raise error
+        return None
+
+    def leave(self, reason: str) -> None:
+        """Say that nobody takes any more: the handler is told, and closed when it yields.
+
+        Any thread, any number of times; after the end it does nothing.
+        """
+        with self._lock:
+            self._is_left = True
+            self._tell(self._streams.abandon, reason)
+            self._changed.notify_all()
+            self._count()
+
+    def stop(self, reason: str) -> None:
+        """Cancel the task; its final status ends the stream when the handler ends."""
+        with self._lock:
+            self._tell(self._streams.cancel, reason)
+
+    def wait(self, end: float) -> None:
+        """Wait until all was taken, or a point in time."""
+        with self._lock:
+            while not (self._is_taken or self._is_left):
+                left = end - time.monotonic()
+                if left <= 0:
+                    return
+                self._changed.wait(left)
+
+    def _tell(self, tell: Tell, reason: str) -> None:
+        # Under the lock: once the worker has ended, its number may belong to another.
+        if not self._is_written and self._worker.ident is not None:
+            tell([self._worker.ident], reason)
+
+    def _count(self) -> None:
+        if self._is_written and (self._is_taken or self._is_left):
+            self._streams.forget(self)
+
+
+class Streams:
+    """The streams that run at one address.
+
+    Args:
+        most: How many may run; further ones are refused.
+        abandon: Tells runs that nobody will get their result.
+        cancel: Cancels runs.
+    """
+
+    def __init__(self, most: int, *, abandon: Tell, cancel: Tell) -> None:
+        self.abandon = abandon
+        self.cancel = cancel
+        self._most = most
+        self._lock = threading.RLock()
+        self._running: set[Stream] = set()
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def open(self, events: Generator[Event, None, None]) -> Stream:
+        """Begin a stream.
+
+        Args:
+            events: What is told; if it breaks off, it raises a ``RefusedError``.
+
+        Raises:
+            RefusedError: There are too many, or the host is closed.
+        """
+        stream = Stream(events, self)
+        with self._lock:
+            if self._is_closed:
+                raise RefusedError(503, "the host is closed", "OverloadError")
+            if len(self._running) >= self._most:
+                raise RefusedError(503, "too many streams at a time", "OverloadError")
+            self._running.add(stream)
+        stream.start()
+        return stream
+
+    def forget(self, stream: Stream) -> None:
+        """Count a stream no more."""
+        with self._lock:
+            self._running.discard(stream)
+
+    def close(self, reason: str, patience: float) -> None:
+        """Cancel the tasks of all streams, and end those that do not end by themselves in time.
+
+        Args:
+            reason: Why.
+            patience: Seconds that handlers have to end.
+        """
+        with self._lock:
+            self._is_closed = True
+            running = list(self._running)
+        for stream in running:
+            stream.stop(reason)
+        end = time.monotonic() + patience
+        for stream in running:
+            stream.wait(end)
+        for stream in running:
+            stream.leave(reason)
