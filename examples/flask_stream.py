@@ -13,6 +13,8 @@ from flask import Flask, Response, jsonify, request
 from protolink_sync import AgentCard, AgentClient, EventStream, Task, TransportError
 from protolink_sync.server import Agent
 
+POEM = "Sing, goddess, the anger of Achilles"
+
 
 def create_app(agent_url: str, agents: AgentClient) -> Flask:
     """Make the application; its client is shared by all requests."""
@@ -54,7 +56,7 @@ def main() -> None:
     @agent.infer
     def answer(prompt: str) -> Iterator[str]:
         try:
-            for word in "Sing, goddess, the anger of Achilles".split():
+            for word in POEM.split():
                 yield word + " "
             while prompt == "more":
                 yield "and so on "

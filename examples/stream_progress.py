@@ -9,8 +9,8 @@ from protolink_sync import AgentCard, AgentClient, EventStream, Task
 from protolink_sync.server import Agent
 
 CHAPTERS = ("weather", "hotels", "flights", "food")
-# In a terminal the bar stays on its line; a file or pipe gets one line for each step.
-END = "\r" if sys.stdout.isatty() else "\n"
+# In a terminal the bar stays on its line; a file or pipe gets a line for each step.
+BEGIN, END = ("\r\x1b[K", "") if sys.stdout.isatty() else ("", "\n")
 
 
 class Guide(Agent):
@@ -34,8 +34,8 @@ def show(stream: EventStream) -> Task:
         if event.get("type") == "task_progress":
             percent = event["progress"]
             bar = "#" * (percent // 10)
-            print(f"[{bar:10}] {percent:3} %  {event['message']:10}", end=END, flush=True)
-    print("\x1b[2K" if END == "\r" else "", end="")
+            print(f"{BEGIN}[{bar:10}] {percent:3} %  {event['message']}", end=END, flush=True)
+    print(BEGIN, end="")
     return stream.result()
 
 

@@ -171,7 +171,10 @@ def kitchen() -> Agent:
             return task.complete(f"You said: {message.text}")
 
         def handle_task_streaming(self, task: Task) -> Any:
-            text = task.messages[-1].text
+            message = task.messages[-1]
+            text = message.text
+            if message.parts[0].type == "infer":
+                return self.answer(task, message.parts[0].content["prompt"])
             if text.startswith("count to "):
                 return self.count(task, int(text.removeprefix("count to ")))
             return super().handle_task_streaming(task)
@@ -182,9 +185,15 @@ def kitchen() -> Agent:
                 yield {"type": "task_progress", "progress": percent, "message": f"step {number}"}
             task.complete(f"counted to {last}")
 
+        def answer(self, task: Task, prompt: str) -> Iterator[Any]:
+            for piece in answer(prompt):
+                yield {"type": "task_llm_stream", "llm_event_type": "llm_chunk", "content": piece}
+            super().handle_task(task)
+
     # At the end of a page nobody waits for what still works.
     config = TransportConfig(shutdown_timeout=0.2)
-    agent = Kitchen(AgentCard("kitchen", "an agent for examples", ADDRESS), config=config)
+    card = AgentCard("kitchen", "an agent for examples", ADDRESS, transport="sse")
+    agent = Kitchen(card, config=config)
 
     @agent.infer
     def answer(prompt: str) -> Iterator[str]:

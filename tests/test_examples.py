@@ -35,6 +35,34 @@ PRINTED = {
         160 of 160 answers are right
         at most 16 connections: True
     """,
+    "stream_progress.py": """
+        [##        ]  25 %  weather
+        [#####     ]  50 %  hotels
+        [#######   ]  75 %  flights
+        [##########] 100 %  food
+        completed: a guide with 4 chapters
+    """,
+    "flask_stream.py": """
+        data: "Sing, "
+
+        data: "goddess, "
+
+        data: "the "
+
+        data: "anger "
+
+        data: "of "
+
+        data: "Achilles "
+
+        event: end
+        data: "completed"
+        the agent has stopped: True
+    """,
+    "stream_cancel_on_timeout.py": """
+        the task is canceled: out of time
+        some of 100 pieces are done: True
+    """,
     "notebook_cell.py": """
         a loop is running: True
         HELLO

@@ -17,8 +17,8 @@ from protolink_sync.transport import get_transport
 __all__ = ["AgentPeer", "connect"]
 
 _TRANSPORTS = {
-    "http": "http",
-    "https": "http",
+    "http": "sse",
+    "https": "sse",
     "grpc": "grpc",
     "grpcs": "grpc",
     "runtime": "runtime",

@@ -32,8 +32,8 @@ class Agent:
     """An agent that others can call.
 
     Give it functions with :meth:`tool` and :meth:`infer`, or write a subclass with a
-    :meth:`handle_task` of its own. Then :meth:`serve` it, or give its :meth:`wsgi_app` to a
-    server. Nothing runs before that.
+    :meth:`handle_task` or :meth:`handle_task_streaming` of its own. Then :meth:`serve` it, or
+    give its :meth:`wsgi_app` to a server. Nothing runs before that.
 
     Tasks in execution, remembered answers and conversations live in one process: behind a server
     with several, one cannot cancel what another executes. (gunicorn: one process, many threads.)
@@ -46,6 +46,11 @@ class Agent:
             returns who asks, as something hashable, or None to refuse. Without it anybody may
             call. Callers of a ``runtime://`` address are in this process and not asked.
         config: Sizes, time limits, how many answers are remembered for how long.
+
+    Attributes:
+        heartbeat: Seconds of silence after which a stream over HTTP sends a comment, which readers
+            skip. Only so a server that is not the embedded one learns that a client has left, at
+            the second comment at the latest. Set it in the subclass, or before serving.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -62,6 +67,8 @@ class Agent:
     ...     server.url
     'runtime://parrot'
     """
+
+    heartbeat: float = 5.0
 
     def __init__(
         self,
@@ -223,11 +230,11 @@ class Agent:
         return self._serve_http(address, tls)
 
     def wsgi_app(self) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
-        """Return a WSGI application, for any server with threads.
+        """Return a WSGI application, for any server with threads; a stream keeps one of them busy.
 
         The card keeps its address: give it the one at which others reach the server.
         """
-        return Application(self._engine, self._authenticate)
+        return Application(self._engine, self._authenticate, heartbeat=self.heartbeat)
 
     def _serve_runtime(self, url: str) -> AgentServer:
         engine = self._engine
@@ -250,7 +257,8 @@ class Agent:
         host = HTTPHost(name, port, tls=tls, config=engine.config, abandon=engine.runs.abandon)
         # "Every address of this machine" is no address for others; the card may have one.
         url = None if name in _EVERYWHERE and self.card.url.startswith(address.scheme) else host.url
-        host.serve(Application(engine, self._authenticate, url))
+        application = Application(engine, self._authenticate, url, heartbeat=self.heartbeat)
+        host.serve(application, application.close_streams)
         return AgentServer(host)
 
 

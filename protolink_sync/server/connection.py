@@ -1,4 +1,7 @@
-"""One connection of the embedded host: read a request, have it answered, send the response."""
+"""One connection of the embedded host: read a request, have it answered, send the response.
+
+A response whose length the application does not tell is a stream: it is sent piece by piece.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,8 @@ _SLOWEST_BYTES_PER_SECOND = 16 * 1024
 # What an answered request has left unread is read, so that the client reads the answer: closing
 # with unread bytes makes the system reset the connection.
 _LINGER_SECONDS = 2.0
+# A client may be slow with what is streamed to it: it may work on each event.
+_STALL_SECONDS = 300.0
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -84,7 +89,11 @@ class Connection:
                 return None
 
     def answer(
-        self, head: RequestHead, application: Application, may_go_on: Callable[[], bool]
+        self,
+        head: RequestHead,
+        application: Application,
+        may_go_on: Callable[[], bool],
+        streams: Callable[[], None],
     ) -> bool:
         """Have a request answered, and send the response.
 
@@ -92,6 +101,7 @@ class Connection:
             head: The request.
             application: What answers it.
             may_go_on: Asked afterwards whether the connection may be used again.
+            streams: Called before the first piece, if the response is a stream.
 
         Returns:
             Whether the connection can be used again.
@@ -104,6 +114,7 @@ class Connection:
         environ = environ_of(
             head, io.BufferedReader(body), self._server, self._client, self._scheme
         )
+        environ["protolink_sync.has_left"] = self._has_left
         started: list[Any] = []
 
         def start_response(
@@ -113,13 +124,20 @@ class Connection:
 
         result = application(environ, start_response)
         try:
-            content = b"".join(result)
+            status, headers = started
+            is_whole = any(name.lower() == "content-length" for name, _ in headers)
+            if is_whole:
+                content = b"".join(result)
+            keeps_alive = head.keeps_alive and body.can_be_skipped and may_go_on()
+            if is_whole:
+                self._send(status, headers, content, head.minor, keeps_alive)
+            else:
+                streams()
+                keeps_alive = self._send_stream(status, headers, result, head.minor, keeps_alive)
         finally:
             close = getattr(result, "close", None)
             if close is not None:
                 close()
-        keeps_alive = head.keeps_alive and body.can_be_skipped and may_go_on()
-        self._send(started[0], started[1], content, head.minor, keeps_alive)
         return keeps_alive and body.skip()
 
     def refuse(self, error: RefusedError) -> None:
@@ -181,6 +199,44 @@ class Connection:
         self._wait_until(time.monotonic() + _allowed(len(content)))
         # In one piece: two would wait for each other (Nagle, delayed acknowledgement).
         self.sock.sendall(head + content)
+
+    def _send_stream(
+        self,
+        status: str,
+        headers: list[tuple[str, str]],
+        pieces: Iterable[bytes],
+        minor: int,
+        keeps_alive: bool,
+    ) -> bool:
+        """Send each piece as it comes; return whether the client knows where the last one ends."""
+        is_chunked = minor == 1
+        if is_chunked:
+            headers = [*headers, ("Transfer-Encoding", "chunked")]
+        keeps_alive = keeps_alive and is_chunked
+        before = response_head(status, headers, minor=minor, keeps_alive=keeps_alive)
+        for piece in pieces:
+            if piece:
+                self._send_piece(before, piece, is_chunked)
+                before = b""
+        self._send_piece(before, b"", is_chunked)
+        return keeps_alive
+
+    def _send_piece(self, before: bytes, piece: bytes, is_chunked: bool) -> None:
+        data = b"%b%x\r\n%b\r\n" % (before, len(piece), piece) if is_chunked else before + piece
+        self._wait_until(time.monotonic() + _STALL_SECONDS)
+        self.sock.sendall(data)
+
+    def _has_left(self) -> bool:
+        """Return whether the client has gone, as far as that can be seen without waiting."""
+        try:
+            self.sock.setblocking(False)
+            # The method of the plain socket: a TLS socket cannot peek. Under TLS a client that
+            # says goodbye first looks like one that sends; the next heartbeat finds it.
+            return not socket.socket.recv(self.sock, 1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
 
 class _Body(io.RawIOBase):

@@ -189,7 +189,7 @@ class Engine:
             if not run.cancelled:
                 raise
             return task
-        return task if result is None else result
+        return result
 
     def _passed_on(
         self, events: Generator[Any, None, Any], task: Task, run: Run
@@ -200,14 +200,14 @@ class Engine:
             try:
                 event = as_event(next(events), task)
             except StopIteration as end:
-                return end.value
+                return end.value if isinstance(end.value, Task) else task
             if is_last(event):
                 return event
             # That the work has begun was told already.
             if not (is_first and says_working(event)):
                 yield event
             is_first = False
-        return None
+        return task
 
     def stream(self, task: Task) -> Generator[Any, None, Task]:
         """Tell what the agent does with a task by default; a ``handle_task`` of its own counts."""

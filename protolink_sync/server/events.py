@@ -14,7 +14,7 @@ from typing import Any
 from protolink_sync.models import Artifact, Task
 from protolink_sync.server.lifecycle import Steps
 
-__all__ = ["artifact_update", "as_json", "events_of", "is_last", "says_working", "status_update"]
+__all__ = ["artifact_update", "as_event", "events_of", "is_last", "says_working", "status_update"]
 
 _STATUS = "task_status_update"
 
@@ -86,10 +86,23 @@ def events_of(task: Task, steps: Steps, agent_name: str) -> Generator[dict[str, 
             )
 
 
-def as_json(event: Any) -> Any:
-    """Return what a handler has yielded as JSON values: an object with ``to_dict`` too."""
+def as_event(event: Any, task: Task) -> Any:
+    """Return what a handler has yielded as JSON values, with what every event has.
+
+    Args:
+        event: JSON values, or an object with ``to_dict``. One that has a type gets the members
+            that all such events have and it has not; a final status also the task.
+        task: The task.
+    """
     to_dict = getattr(event, "to_dict", None)
-    return to_dict() if callable(to_dict) else event
+    if callable(to_dict):
+        event = to_dict()
+    if not isinstance(event, dict) or not event.get("type"):
+        return event
+    event = {**_event(event["type"], task), **event}
+    if event["type"] == _STATUS and event.get("final") and isinstance(event["metadata"], dict):
+        event["metadata"] = {"task": task.to_dict(), **event["metadata"]}
+    return event
 
 
 def is_last(event: Any) -> bool:

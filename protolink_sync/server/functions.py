@@ -77,16 +77,40 @@ def _steps(pieces: AsyncGenerator[Any, None]) -> Generator[Any, None, None]:
     import asyncio
 
     loop = asyncio.new_event_loop()
+    given: list[Any] = []
+    goes_on = loop.create_future()
+
+    async def work() -> None:
+        nonlocal goes_on
+        try:
+            async for piece in pieces:
+                given.append(piece)
+                goes_on = loop.create_future()
+                loop.stop()
+                if not await goes_on:
+                    break
+        finally:
+            await pieces.aclose()
+
+    # One task for all steps: what is entered in one and left in another (a context variable, a
+    # time-out, a group of tasks) belongs to the task that entered it.
+    task = loop.create_task(work())
+    task.add_done_callback(lambda _: loop.stop())
     try:
         while True:
-            try:
-                piece = loop.run_until_complete(pieces.__anext__())
-            except StopAsyncIteration:
-                return
-            yield piece
+            loop.run_forever()
+            if task.done():
+                return task.result()
+            yield given.pop()
+            goes_on.set_result(True)
     finally:
         try:
-            loop.run_until_complete(pieces.aclose())
+            if not task.done():
+                if goes_on.done():  # interrupted in the middle of a step
+                    task.cancel()
+                else:
+                    goes_on.set_result(False)
+                loop.run_until_complete(task)
             _end_tasks(loop)
         finally:
             loop.close()

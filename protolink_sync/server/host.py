@@ -7,6 +7,7 @@ the connection's own thread, and an end that comes when it is asked for.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import logging
 import os
@@ -32,7 +33,7 @@ _log = logging.getLogger("protolink_sync.server")
 
 _BACKLOG = 128
 # Each connection has a thread, also while it is idle: more than so many for each request that may
-# be handled at a time are refused.
+# be handled at a time are refused. Those that stream are bounded elsewhere.
 _CONNECTIONS_PER_REQUEST = 4
 # After accept() failed for want of descriptors: some come back when connections end.
 _NO_DESCRIPTORS_PAUSE = 0.05
@@ -83,19 +84,28 @@ class HTTPHost:
         # The connections, with the thread of each; those whose request is being handled.
         self._threads: dict[Connection, threading.Thread] = {}
         self._busy: set[Connection] = set()
+        # Those on which events are sent.
+        self._streaming: set[Connection] = set()
         self._accepting = threading.Thread(
             target=self._accept, name="protolink-host-0", daemon=True
         )
         self._application: Application
+        self._close_streams: Callable[[], None]
 
     @property
     def connections(self) -> int:
         """How many connections were accepted so far."""
         return self._accepted
 
-    def serve(self, application: Application) -> None:
-        """Say what is served; before :meth:`start`."""
+    def serve(self, application: Application, close_streams: Callable[[], None]) -> None:
+        """Say what is served; before :meth:`start`.
+
+        Args:
+            application: What answers requests.
+            close_streams: Ends the streams it gives, in a moment, and lets it begin none.
+        """
         self._application = application
+        self._close_streams = close_streams
 
     def start(self) -> None:
         """Begin to accept connections."""
@@ -103,7 +113,10 @@ class HTTPHost:
         self._accepting.start()
 
     def close(self) -> None:
-        """Stop: idle connections at once, handlers at most ``shutdown_timeout`` later."""
+        """Stop: idle connections at once, streams in a moment.
+
+        Other handlers at most ``shutdown_timeout`` later.
+        """
         end = time.monotonic() + self._config.shutdown_timeout
         with self._lock:
             if self._is_closing:
@@ -112,9 +125,10 @@ class HTTPHost:
             # A handler may close its own host; it does not wait for itself.
             me = threading.current_thread()
             others = {c: thread for c, thread in self._threads.items() if thread is not me}
-            for connection in others.keys() - self._busy:
+            for connection in others.keys() - self._busy - self._streaming:
                 connection.cut()
         self._wake.send(b"\0")
+        self._close_streams()
         self._wait_for(others, end)
         self._cut(others)
         end = time.monotonic() + _JOIN_SECONDS
@@ -164,7 +178,7 @@ class HTTPHost:
                     time.sleep(_NO_DESCRIPTORS_PAUSE)
                     continue
                 self._accepted += 1
-                if len(self._threads) >= most:
+                if len(self._threads) - len(self._streaming) >= most:
                     _log.warning("%s: more than %d connections", self.url, most)
                     sock.close()
                     continue
@@ -232,16 +246,28 @@ class HTTPHost:
                     raise RefusedError(503, "too many requests at a time", "OverloadError")
                 self._busy.add(connection)
             try:
-                goes_on = connection.answer(head, self._application, self._goes_on)
+                goes_on = connection.answer(
+                    head,
+                    self._application,
+                    self._goes_on,
+                    functools.partial(self._streams, connection),
+                )
             finally:
                 with self._lock:
                     self._busy.discard(connection)
+                    self._streaming.discard(connection)
         except RefusedError as error:
             connection.refuse(error)
             goes_on = False
         if not goes_on:
             connection.linger()
         return goes_on
+
+    def _streams(self, connection: Connection) -> None:
+        """Count a connection among the streams, which have a limit of their own."""
+        with self._lock:
+            self._busy.discard(connection)
+            self._streaming.add(connection)
 
     def _goes_on(self) -> bool:
         return not self._is_closing

@@ -58,8 +58,15 @@ class RuntimeHost:
             if _served.get(_name(self.url)) is self:
                 del _served[_name(self.url)]
 
-    def handle(self, payload: bytes) -> bytes:
-        """Answer one envelope with another, in the calling thread."""
+    def handle(
+        self, payload: bytes, *, failed: Callable[[BaseException], None] | None = None
+    ) -> bytes:
+        """Answer one envelope with another, in the calling thread.
+
+        Args:
+            payload: The envelope.
+            failed: Called with the exception of a handler, which the answer only names.
+        """
         if len(payload) > self._largest:
             message = f"the request has {len(payload)} bytes, limit is {self._largest}"
             return envelope.encode_error(None, "TransportLimitError", message)
@@ -82,6 +89,8 @@ class RuntimeHost:
                 content=payload.replace(identity, b"", 1),
             )
         except RefusedError as error:
+            if failed is not None and error.__cause__ is not None:
+                failed(error.__cause__)
             return envelope.encode_error(request_id, error.kind, error.message)
         if spec.content_type == "html":
             answer = json.dumps(answer.decode())

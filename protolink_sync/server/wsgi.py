@@ -1,13 +1,14 @@
-"""A WSGI application for one agent: requests into calls, answers into responses.
+"""A WSGI application for one agent: requests into calls, answers and streams into responses.
 
 What the peer leaves at a bare 500 is told apart here, where its client does not depend on it:
 400 for what is no JSON or has the wrong shape, with the path in the body's ``error``; 404 and 409
 for a task that cannot be cancelled; 409 for one that runs already; 413 for a request that is too
 large; 501 for a history of an agent that has none. An exception of the agent's own code is a 500
-without words, as with the peer; the log has them.
+without words, as with the peer; the log has them. Once a stream has begun, what goes wrong is told
+in the stream, the agent's own exceptions too, again as with the peer.
 
 Source:
-    wire/protolink.md 3 and 11; PEP 3333.
+    wire/protolink.md 3, 4 and 11; PEP 3333.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from protolink_sync.models import EndpointSpec
 from protolink_sync.server.endpoints import Endpoints
 from protolink_sync.server.engine import Engine
 from protolink_sync.server.refusal import RefusedError
+from protolink_sync.server.sse import EventBody
+from protolink_sync.server.streams import Event, Stream, Streams
 from protolink_sync.wire import json
 
 __all__ = ["Application"]
@@ -33,9 +36,13 @@ _log = logging.getLogger("protolink_sync.server")
 _OPEN = {"/healthz", "/readyz"}
 _QUERY_CREDENTIALS = ("api_key", "apikey", "token")
 _LONGEST_REQUEST_ID = 200
+# The longest single wait: a wait without end would keep Ctrl-C from getting through.
+_LONGEST_WAIT = 60.0
+# How long handlers of streams have to end, when the host is closed, before their clients are left.
+_CLOSING_SECONDS = 0.5
 _CAPABILITIES = {
     "networked": True,
-    "streaming": False,
+    "streaming": True,
     "tls": True,
     "bidirectional": False,
     "persistent_connections": True,
@@ -52,6 +59,7 @@ class Application:
         engine: The agent.
         authenticate: Says who asks; None lets anybody.
         url: Where the agent is reached; None if only its card knows.
+        heartbeat: Seconds of silence in a stream after which a comment is sent.
     """
 
     def __init__(
@@ -59,19 +67,33 @@ class Application:
         engine: Engine,
         authenticate: Callable[[Environ], Hashable | None] | None,
         url: str | None = None,
+        *,
+        heartbeat: float,
     ) -> None:
-        self._endpoints = Endpoints(engine, url, "http", self._health)
+        # Both are spoken here, at the same address; the author knows what to tell callers.
+        spoken = "sse" if engine.card.transport == "sse" else "http"
+        self._endpoints = Endpoints(engine, url, spoken, self._health, streaming=True)
+        self._transport = spoken
+        limits = engine.config.limits
+        self._streams = Streams(
+            limits.max_concurrent_streams,
+            abandon=engine.runs.abandon,
+            cancel=engine.runs.cancel_in,
+        )
+        self._heartbeat = heartbeat
         self._authenticate = authenticate
         self._url = url or engine.card.url
-        self._most_bytes = engine.config.limits.max_request_bytes
+        self._most_bytes = limits.max_request_bytes
         self._lock = threading.RLock()
         self._started = self._succeeded = self._failed = 0
+        self._streams_started = 0
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request (PEP 3333)."""
         with self._lock:
             self._started += 1
         succeeded = False
+        request_id = _request_id(environ)
         try:
             status, headers, body = self._response(environ)
             succeeded = status < 400
@@ -79,17 +101,19 @@ class Application:
             with self._lock:
                 self._succeeded += succeeded
                 self._failed += not succeeded
-        request_id = environ.get("HTTP_X_PROTOLINK_REQUEST_ID", "")
-        if len(request_id) > _LONGEST_REQUEST_ID or not request_id.isprintable():
-            request_id = ""
-        headers += [
-            ("X-Protolink-Request-ID", request_id),
-            ("Content-Length", str(len(body))),
-        ]
+        headers.append(("X-Protolink-Request-ID", request_id))
+        if isinstance(body, EventBody):
+            start_response("200 OK", headers)
+            return body
+        headers.append(("Content-Length", str(len(body))))
         start_response(f"{status} {HTTPStatus(status).phrase}", headers)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
-    def _response(self, environ: Environ) -> tuple[int, Headers, bytes]:
+    def close_streams(self) -> None:
+        """Cancel the tasks that are streamed, and leave the streams that do not end soon."""
+        self._streams.close("the host was closed", _CLOSING_SECONDS)
+
+    def _response(self, environ: Environ) -> tuple[int, Headers, bytes | EventBody]:
         method, path = environ["REQUEST_METHOD"], environ.get("PATH_INFO", "")
         if not self._endpoints.methods(path) and self._endpoints.methods(path + "/"):
             location = ("Location", _location(environ, path + "/"))
@@ -98,6 +122,8 @@ class Application:
             spec = self._endpoints.find("GET" if method == "HEAD" else method, path)
             principal = None if path in _OPEN else self._principal(environ)
             body, data = self._content(environ, spec)
+            if spec.streaming:
+                return 200, _stream_headers(), self._stream(environ, spec, data, principal)
             answer = self._endpoints.answer(
                 spec,
                 data,
@@ -110,6 +136,20 @@ class Application:
         is_html = spec.content_type == "html"
         kind = "text/html; charset=utf-8" if is_html else "application/json"
         return 200, [("Content-Type", kind)], answer
+
+    def _stream(
+        self, environ: Environ, spec: EndpointSpec, data: Any, principal: Hashable
+    ) -> EventBody:
+        stream = self._streams.open(self._endpoints.stream(spec, data, principal=principal))
+        # The first event comes before the agent's code is asked: what is raised instead of it is
+        # an answer like any other.
+        first = _first(stream)
+        with self._lock:
+            self._streams_started += 1
+        identity = json.dumps(_request_id(environ) or None)
+        return EventBody(
+            stream, first, identity, self._heartbeat, environ.get("protolink_sync.has_left")
+        )
 
     def _refusal(self, error: RefusedError, path: str) -> tuple[int, Headers, bytes]:
         if error.told:
@@ -185,15 +225,38 @@ class Application:
                 "requests_succeeded": self._succeeded,
                 "requests_failed": self._failed,
                 "active_requests": self._started - self._succeeded - self._failed,
+                "streams_started": self._streams_started,
+                "active_streams": len(self._streams),
             }
         return {
             "status": "ready",
             "ready": True,
-            "transport": "http",
+            "transport": self._transport,
             "url": self._url,
             "capabilities": _CAPABILITIES,
             "metrics": metrics,
         }
+
+
+def _request_id(environ: Environ) -> str:
+    told: str = environ.get("HTTP_X_PROTOLINK_REQUEST_ID", "")
+    return told if len(told) <= _LONGEST_REQUEST_ID and told.isprintable() else ""
+
+
+def _stream_headers() -> Headers:
+    return [
+        ("Content-Type", "text/event-stream; charset=utf-8"),
+        ("Cache-Control", "no-cache"),
+        # nginx would collect the events otherwise.
+        ("X-Accel-Buffering", "no"),
+    ]
+
+
+def _first(stream: Stream) -> list[Event]:
+    while True:
+        events = stream.take(_LONGEST_WAIT)
+        if events is None or events:
+            return events or []
 
 
 def _read(environ: Environ, most: int) -> bytes:

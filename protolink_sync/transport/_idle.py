@@ -35,7 +35,12 @@ _Connection = TypeVar("_Connection", bound=_Idle)
 
 
 class IdlePool(Generic[_Connection]):
-    """Idle connections to one origin; the last one used is the first to be used again.
+    """Idle connections to one origin; the one that waits longest is the first to be used again.
+
+    So n threads that think a little between two calls go round n connections, and none of these
+    is idle long enough to be closed. Were the last one used the first, those beyond what the
+    calls need most of the time would be closed, and opened again whenever the calls fall
+    together: more than n, in the end.
 
     Every operation on the queue is one that a signal handler may come between, so there is no
     lock. A connection is in the queue or in somebody's hand, never in both.
@@ -63,11 +68,11 @@ class IdlePool(Generic[_Connection]):
         return len(self._idle)
 
     def _take(self) -> _Connection | None:
-        """Return the freshest idle connection that is alive, or None."""
+        """Return an idle connection that is fresh and alive, or None."""
         oldest = time.monotonic() - self._fresh_seconds()
         while True:
             try:
-                connection = self._idle.pop()
+                connection = self._idle.popleft()
             except IndexError:
                 return None
             if connection.idle_since >= oldest and connection.is_alive():
@@ -110,9 +115,13 @@ class IdlePool(Generic[_Connection]):
                 first = self._idle[0].idle_since
                 if first > oldest and not (len(self._idle) > keep and first <= spare):
                     break
-                self._idle.popleft().close()
+                connection = self._idle.popleft()
             except IndexError:
                 break
+            if connection.idle_since > first:  # a call has taken the one that was looked at
+                self._idle.appendleft(connection)
+            else:
+                connection.close()
         self._timer = None
         if self._idle and not self._shut:
             self._look_again()

@@ -6,9 +6,6 @@ A transport adds a codec (pure functions) and the hooks :meth:`Transport._exchan
 
 from __future__ import annotations
 
-import errno
-import functools
-import inspect
 import logging
 import math
 import os
@@ -16,7 +13,6 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
-from urllib.parse import urlsplit
 
 import attrs
 
@@ -30,7 +26,6 @@ from protolink_sync.errors import (
     StreamingNotSupportedError,
     TransportError,
     TransportLimitError,
-    TransportTimeoutError,
 )
 from protolink_sync.models import ClientRequestSpec, Task, TaskCancellationRequest
 from protolink_sync.security import (
@@ -43,8 +38,12 @@ from protolink_sync.security import (
 )
 from protolink_sync.specs import TASK_CANCEL_REQUEST, TASK_REQUEST, TASK_STREAM_REQUEST
 from protolink_sync.streaming import EventStream
+from protolink_sync.transport._addresses import Addresses
 from protolink_sync.transport._call import Call
+from protolink_sync.transport._failures import describe, ended_error
 from protolink_sync.transport._feed import Feed, OpenStream
+from protolink_sync.transport._identity import key_of_task, task_id
+from protolink_sync.transport._keywords import explaining
 from protolink_sync.transport._metrics import Metrics, TransportMetricsSnapshot
 from protolink_sync.transport._slots import Slots
 from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest
@@ -54,9 +53,6 @@ __all__ = ["Call", "Transport", "TransportCapabilities"]
 
 _log = logging.getLogger("protolink_sync.transport")
 
-# The peers' servers take any key; a header needs printable ASCII, and proxies limit its length.
-_LONGEST_KEY_ID = 200
-
 # Headers whose values are secrets, so that a transport that has one is not pickled.
 _SECRET_HEADERS = frozenset(("authorization", "cookie", "proxy-authorization", "x-api-key"))
 
@@ -64,22 +60,6 @@ _SECRET_HEADERS = frozenset(("authorization", "cookie", "proxy-authorization", "
 _MAY_BE_STALE = (401, "UNAUTHENTICATED")
 
 _DEFAULT_TIMEOUT = 300.0
-
-# Arguments of protolink's transports, which are servers too, and what takes their place here.
-_SERVER_WORDS = {
-    "authenticator": (
-        "what a caller shows to agents is credentials=; an agent that is hosted here looks at its "
-        "callers with Agent(..., authenticate=...)"
-    ),
-    "backend": (
-        "a caller needs no web server; an agent is hosted here with agent.serve(url), or by any "
-        "WSGI server with agent.wsgi_app()"
-    ),
-}
-
-# How many addresses a transport keeps in checked form.
-_KNOWN_ADDRESSES = 1024
-
 
 _DEFAULTS = TransportConfig()
 
@@ -137,42 +117,6 @@ class Codec(Protocol):
         """Return the value of an answer, or raise what it says."""
 
 
-def _key_of_task(task_id: Any, body: bytes) -> str:
-    """Return the idempotency key of a submission: the same for the same task, sent again.
-
-    The digest tells a task that was continued with a new message from the old one; the peer
-    looks at nothing but the key.
-    """
-    import hashlib  # not at import: it loads OpenSSL
-
-    text = str(task_id)
-    if not (0 < len(text) <= _LONGEST_KEY_ID and text.isascii() and text.isprintable()):
-        text = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{text}:{hashlib.sha256(body).hexdigest()[:32]}"
-
-
-def _task_id(data: Any) -> Any:
-    return data.get("id") if isinstance(data, Mapping) else getattr(data, "id", None)
-
-
-def _explaining(init: Callable[..., None]) -> Callable[..., None]:
-    """Have a constructor say what to use in the place of a keyword that it does not have."""
-    code = getattr(init, "__code__", None)
-    if code is None or code.co_flags & inspect.CO_VARKEYWORDS:
-        return init
-    known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
-
-    @functools.wraps(init)
-    def checked(self: Transport, *args: Any, **settings: Any) -> None:
-        for name in settings:
-            if name not in known:
-                because = _SERVER_WORDS.get(name, f"known: {', '.join(known)}")
-                raise TypeError(f"{type(self).__name__} has no argument {name!r}; {because}")
-        init(self, *args, **settings)
-
-    return checked
-
-
 class Transport:
     """Carry calls to agents: the base of all transports, and of your own.
 
@@ -198,11 +142,12 @@ class Transport:
     schemes: ClassVar[tuple[str, ...]] = ()
     capabilities: ClassVar[TransportCapabilities] = TransportCapabilities()
     _codec: ClassVar[Codec] = http_codec
+    _host_and_port: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
-            cls.__init__ = _explaining(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = explaining(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(
         self,
@@ -223,8 +168,10 @@ class Transport:
         self._tls = tls
         self._credentials = check_credentials(credentials)
         self._headers = caller_headers(headers)
-        self._addresses: dict[str, str] = {}
-        self._url = None if url is None else self._address(url)
+        self._addresses = Addresses(
+            self.transport_type, self.schemes, host_and_port=self._host_and_port
+        )
+        self._url = None if url is None else self._addresses.checked(url)
         self._closed = False
         self._begin_process()
         _transports.add(self)
@@ -378,7 +325,7 @@ class Transport:
         if not spec.idempotent:
             return None
         if call.submits and body is not None:
-            return _key_of_task(_task_id(data), body)
+            return key_of_task(task_id(data), body)
         return context.request_id
 
     def _check_size(self, request: WireRequest) -> None:
@@ -435,7 +382,7 @@ class Transport:
             return self._authorized(call, request, lambda: self._answer(call, request))
         except TransportError as error:
             # Not later: it may become one of the earlier errors of another.
-            self._describe(call, request.context, error)
+            describe(error, call, request.context)
             raise
 
     def _authorized(self, call: Call, request: WireRequest, act: Callable[[], Any]) -> Any:
@@ -560,7 +507,7 @@ class Transport:
         )
         return EventStream(
             feed,
-            task_id=_task_id(task),
+            task_id=task_id(task),
             canceller=lambda reason, timeout: self._cancel_streamed(url, task, reason, timeout),
         )
 
@@ -577,7 +524,7 @@ class Transport:
     def _cancel_streamed(
         self, url: str, task: Task, reason: str | None, timeout: float | None
     ) -> Task:
-        request = TaskCancellationRequest(str(_task_id(task)), reason)
+        request = TaskCancellationRequest(str(task_id(task)), reason)
         canceled: Task = self.send(TASK_CANCEL_REQUEST, url, request, timeout=timeout)
         return canceled
 
@@ -586,23 +533,13 @@ class Transport:
     def _account(self, call: Call, context: TransportRequestContext, error: BaseException) -> None:
         """Write on an error which call it is about, and on the call how it ended."""
         if isinstance(error, TransportError):
-            self._describe(call, context, error)
+            describe(error, call, context)
             call.outcome = "failed"
             _log.debug("%s: %s", context.where, type(error).__name__)
         elif isinstance(error, Exception) and not isinstance(
             error, (CallCancelledError, ClientClosedError)
         ):
             call.outcome = "failed"
-
-    def _describe(
-        self, call: Call, context: TransportRequestContext, error: TransportError
-    ) -> None:
-        error.url = error.url or context.url
-        error.request_id = error.request_id or context.request_id
-        error.phase = error.phase or call.phase
-        error.elapsed = call.elapsed()
-        if isinstance(error, OSError) and error.errno is None:
-            error.errno = _errno(error)
 
     def _end(self, call: Call) -> None:
         """Free everything the call holds and count it; any number of times."""
@@ -617,37 +554,8 @@ class Transport:
     def _ended(
         self, call: Call, context: TransportRequestContext, details: str = ""
     ) -> ProtoLinkError:
-        """Return the error of a call that was ended from outside; details are for time-outs."""
-        phase, where = call.phase, context.where
-        if call.ended == "closed":
-            return ClientClosedError(f"{where}: the client was closed during the call")
-        if call.ended == "cancelled":
-            because = f": {call.reason}" if call.reason else ""
-            return CallCancelledError(
-                f"{where}: cancelled by its token while in phase {phase!r}{because}",
-                reason=call.reason,
-                url=context.url,
-                phase=phase,
-            )
-        limit = {
-            "connect": "TransportConfig.connect_timeout",
-            "attempt": "RetryPolicy.attempt_timeout",
-            "idle": "idle_timeout",
-        }.get(call.ended or "", "timeout")
-        duration = call.limit_seconds(call.ended or "")
-        running = (
-            ". The task may be running at the peer: cancel_task ends it"
-            if call.submits and phase in ("send", "wait", "read")
-            else ""
-        )
-        return TransportTimeoutError(
-            f"{where}: {limit} of {duration:g} s is over, in phase {phase!r}{details}{running}",
-            url=context.url,
-            request_id=context.request_id,
-            retryable=call.ended in ("connect", "attempt"),
-            phase=phase,
-            elapsed=call.elapsed(),
-        )
+        """Return the error of a call that was ended from outside (for transports)."""
+        return ended_error(call, context, details)
 
     def close(self) -> None:
         """End what is in flight, close every connection; later calls raise.
@@ -683,44 +591,13 @@ class Transport:
         self._begin_process()
 
     def _peer(self, base_url: str | None) -> str:
-        url = self._url if base_url is None else self._addresses.get(base_url)
-        if url is not None:
-            return url
-        if base_url is None:
+        if base_url is not None:
+            return self._addresses.checked(base_url)
+        if self._url is None:
             raise ValueError(
                 f"this {type(self).__name__} has no url: give one to it or to the call"
             )
-        return self._address(base_url)
-
-    def _address(self, url: str) -> str:
-        """Return an address without its trailing slash, or say what is wrong with it."""
-        if not isinstance(url, str):
-            raise TypeError(f"the agent's URL is a {type(url).__name__}, must be a str")
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError as error:
-            raise ValueError(f"{url!r} is no URL: {error}") from None
-        forms = " or ".join(f"{scheme}://" for scheme in self.schemes)
-        if parts.scheme not in self.schemes:
-            raise ValueError(
-                f"{url!r} is no address for the transport {self.transport_type!r}: it takes {forms}"
-            )
-        if parts.username is not None or parts.password is not None:
-            shown = url.replace(parts.netloc, parts.netloc.rpartition("@")[2])
-            raise ValueError(f"{shown!r} was given with a user: pass credentials= instead")
-        if not parts.hostname or parts.query or parts.fragment or port == 0:
-            raise ValueError(
-                f"{url!r} is no base URL: it needs a host, may have a port and a path, "
-                "and has no query or fragment"
-            )
-        if any(c <= " " or c > "~" for c in url):
-            raise ValueError(f"{url!r} has a blank or a character that is not ASCII in it")
-        address = url.rstrip("/")
-        if len(self._addresses) >= _KNOWN_ADDRESSES:
-            self._addresses.clear()
-        self._addresses[url] = address
-        return address
+        return self._url
 
     def __reduce__(self) -> Any:
         secret = sorted(name for name in self._headers if name.lower() in _SECRET_HEADERS)
@@ -769,14 +646,6 @@ class Transport:
     def _close(self) -> None:
         """Give back connections; may be called again (hook)."""
         raise NotImplementedError
-
-
-def _errno(error: TransportError) -> int | None:
-    """Return the system's number for an error: ETIMEDOUT, or that of its cause."""
-    if isinstance(error, TransportTimeoutError):
-        return errno.ETIMEDOUT
-    cause = error.__cause__
-    return cause.errno if isinstance(cause, OSError) else None
 
 
 def _rebuild(cls: type[Transport], settings: dict[str, Any]) -> Transport:

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlsplit
 
 from protolink_sync._deadline import Timer, forget, watch
 from protolink_sync._version import __version__
@@ -72,6 +71,7 @@ class GRPCTransport(Transport):
         networked=True, streaming=True, tls=True, bidirectional=False, persistent_connections=True
     )
     _codec: ClassVar[Codec] = envelope
+    _host_and_port: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -109,15 +109,6 @@ class GRPCTransport(Transport):
     def _settings(self) -> dict[str, Any]:
         return {**super()._settings(), "trust_env": self._trust_env}
 
-    def _address(self, url: str) -> str:
-        address = super()._address(url)
-        parts = urlsplit(address)
-        if parts.port is None or parts.path:
-            self._addresses.pop(url, None)
-            wrong = "has no port" if parts.port is None else "has a path"
-            raise ValueError(f"{url!r} {wrong}: give {parts.scheme}://host:port")
-        return address
-
     # --- hooks -------------------------------------------------------------------------------
 
     def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
@@ -139,6 +130,13 @@ class GRPCTransport(Transport):
             if not self._closed:
                 raise
             raise self._closed_error(request.context) from error
+        except Exception:
+            raise
+        except BaseException:
+            # Ctrl-C may leave a call without a handle running: its channel is not used again,
+            # and closed, which ends the call, when the others have left it.
+            self._retire(request.context.url, channel)
+            raise
         finally:
             channel.leave(deadline)
         if deadline.ended is not None:
@@ -272,8 +270,12 @@ class GRPCTransport(Transport):
         left = call.due - time.monotonic()
         if error.code().name == "DEADLINE_EXCEEDED" and left < _CLOCKS_DIFFER:
             call.wait(left)
-        if is_unreachable(error) and self._channels is not None:
-            self._channels.retire(request.context.url, channel)
+        if is_unreachable(error):
+            self._retire(request.context.url, channel)
+
+    def _retire(self, url: str, channel: Channel) -> None:
+        if self._channels is not None:
+            self._channels.retire(url, channel)
 
     def _ended(
         self, call: Call, context: TransportRequestContext, details: str = ""

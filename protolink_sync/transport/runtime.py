@@ -11,7 +11,11 @@ from collections import deque
 from typing import Any, ClassVar
 
 from protolink_sync.config import TransportConfig
-from protolink_sync.errors import TransportConnectionError, TransportLimitError
+from protolink_sync.errors import (
+    TransportConnectionError,
+    TransportLimitError,
+    TransportRemoteError,
+)
 from protolink_sync.server import RuntimeHost, runtime_agent
 from protolink_sync.transport._call import Call
 from protolink_sync.transport.base import Codec, Transport, TransportCapabilities
@@ -33,11 +37,13 @@ _inside: contextvars.ContextVar[tuple[Transport, ...]] = contextvars.ContextVar(
 class _Job:
     """One envelope on its way to a handler and back. The one who waits can be called off."""
 
-    __slots__ = ("_answer", "context", "host", "payload")
+    __slots__ = ("_answer", "context", "failure", "host", "payload")
 
     def __init__(self, host: RuntimeHost, payload: bytes) -> None:
         self.host = host
         self.payload = payload
+        # What the handler raised: no byte of the answer, but a debugger wants to see it.
+        self.failure: BaseException | None = None
         # The caller's context variables, so that a handler's log lines and spans find them.
         self.context = contextvars.copy_context()
         # Its put() is re-entrant: a signal handler may cut.
@@ -45,9 +51,15 @@ class _Job:
 
     def run(self) -> None:
         try:
-            self._answer.put(self.context.run(self.host.handle, self.payload))
+            self._answer.put(self.context.run(self._handle))
         except BaseException as error:
             self._answer.put(error)
+
+    def _handle(self) -> bytes:
+        return self.host.handle(self.payload, failed=self._failed)
+
+    def _failed(self, error: BaseException) -> None:
+        self.failure = error
 
     def wait(self) -> bytes | None:
         """Return the answer, or None if the call was ended."""
@@ -289,6 +301,11 @@ class RuntimeTransport(Transport):
                 f"{context.where}: the reply has {len(answer)} bytes, limit is {limit}. Raise "
                 "TransportLimits.max_response_bytes, or ask the agent for less"
             )
+        if job.failure is not None:
+            try:
+                envelope.decode_reply(answer, context)
+            except TransportRemoteError as error:
+                raise error from job.failure
         return WireReply(200, "", {}, answer)
 
     def _open_stream(self, request: WireRequest, deadline: Call) -> _RuntimeStream:

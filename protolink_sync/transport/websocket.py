@@ -162,8 +162,8 @@ class WebSocketTransport(Transport):
 
     A connection carries one call at a time; idle ones are kept, those for control requests
     apart, so that a cancel never waits behind the task. Each stream has a connection of its own.
-    Leaving a stream or a call does *not* end the task at the agent: ``EventStream.cancel`` and
-    ``AgentClient.cancel_task`` do.
+    Leaving a stream or a call does *not* end the task at the agent, which does not notice before
+    it sends the next time: ``EventStream.cancel`` and ``AgentClient.cancel_task`` end it.
 
     Pings are answered while a call or a stream reads. A reader that stalls for longer than the
     agent's ping time-out (20 s unless set otherwise) loses its stream.

@@ -55,7 +55,7 @@ def test_head_is_get_without_the_body(caller):
     ("method", "path", "status", "words"),
     [
         ("GET", "/nowhere", 404, b"Not Found"),
-        ("POST", "/tasks/stream", 404, b"Not Found"),
+        ("GET", "/tasks/stream", 405, b"Method Not Allowed"),
         ("GET", "/tasks/", 405, b"Method Not Allowed"),
         ("PUT", "/tasks/", 405, b"Method Not Allowed"),
         ("POST", "/healthz", 405, b"Method Not Allowed"),

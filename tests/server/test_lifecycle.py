@@ -285,7 +285,7 @@ def test_the_served_card_says_where_and_what():
         "d",
         "http://elsewhere.test",
         skills=[AgentSkill("cook")],
-        capabilities=AgentCapabilities(streaming=True),
+        capabilities=AgentCapabilities(streaming=False),
     )
     before = given.to_dict()
     agent = Agent(given, tools=[add])
@@ -304,7 +304,7 @@ def test_the_served_card_says_where_and_what():
     assert served.skills[1].input_schema["required"] == ["a"]
     can = served.capabilities
     assert (can.has_llm, can.tool_calling, can.supports_inference) == (True, True, True)
-    assert not can.streaming
+    assert can.streaming
     assert given.to_dict() == before
 
 

@@ -38,9 +38,7 @@ import protolink_sync
 from protolink_sync import (
     CallCancelledError,
     CancelToken,
-    ProtoLinkError,
     TransportError,
-    TransportTimeoutError,
 )
 from protolink_sync._deadline import Timer, watch
 from protolink_sync.config import RetryPolicy, TransportConfig, TransportLimits
@@ -410,7 +408,9 @@ def cancel_waits() -> tuple[int, list[str]]:
     misses: list[str] = []
     for number in itertools.count(1):
         token = CancelToken()
-        outcome = _traced(lambda token=token: token.wait(_LONG), number, token.cancel, everywhere=True)
+        outcome = _traced(
+            lambda token=token: token.wait(_LONG), number, token.cancel, everywhere=True
+        )
         if outcome.before >= _LONG:
             return number - 1, misses
         if outcome.value is not True or outcome.after > _PROMPT:

@@ -596,9 +596,12 @@ def test_it_can_be_pickled_after_use():
 
 
 def test_it_counts():
-    with GRPCPeer(lambda *_: 1) as peer, GRPCTransport(peer.url) as client:
+    def answer(envelope, context):
+        return until_cancelled(context) if envelope["data"] else 1
+
+    with GRPCPeer(answer) as peer, GRPCTransport(peer.url) as client:
         client.send(ASK, None, {})
-        failed(client, timeout=0.001)
+        failed(client, data={"wait": True}, timeout=0.1)
         metrics = client.metrics
 
     assert (metrics.requests_started, metrics.requests_succeeded) == (2, 1)

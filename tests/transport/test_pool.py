@@ -102,15 +102,17 @@ def test_calls_at_the_same_time_have_a_connection_each():
         assert len(server.connections) == 8
 
 
-def test_the_connection_used_last_is_used_first():
-    """So those that are not needed any more grow old together and go."""
+def test_the_connection_that_waits_longest_is_used_first():
+    """So n threads that think between two calls keep n connections, and open no other ones."""
     with meeting(4) as server, transport(server) as client:
         client.send(ASK, None, {})
         at_the_same_time(client, 4)
-        for _ in range(10):
+        for _ in range(8):
             client.send(ASK, None, {})
 
-        assert len({request.connection for request in server.requests[-10:]}) == 1
+        first, second = server.requests[-8:-4], server.requests[-4:]
+        assert len({request.connection for request in first}) == 4
+        assert [one.connection for one in first] == [one.connection for one in second]
 
 
 def test_an_error_of_the_caller_leaves_its_connection_in_use():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tests.transport.scenes import (
     HOLD,
     LIMIT,
     Calling,
+    in_fresh_process,
     serving,
     together,
     wait_until,
@@ -130,6 +132,33 @@ def test_an_idle_connection_is_closed_with_a_close_frame_when_it_is_old():
 
         assert server.wait_for_end() == "client"
         assert frames(server)[-1] == (CLOSE_FRAME, b"\x03\xe8")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_child_has_connections_of_its_own_and_ends_none_of_its_parents():
+    program = """
+        import os, sys, warnings
+        from protolink_sync.models import ClientRequestSpec
+        from protolink_sync.transport import WebSocketTransport
+
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside a thread
+        ask = ClientRequestSpec("ask", "/ask", "POST")
+        with WebSocketTransport(sys.argv[1]) as client:
+            assert client.send(ask, data={}) == "first"
+            child = os.fork()
+            if not child:
+                assert client.send(ask, data={}) == "child"
+                sys.exit()
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            assert client.send(ask, data={}) == "second"
+    """
+    of_the_parent = [*BEGIN, answer("first"), TAKE, answer("second"), TAKE]
+    with serving(of_the_parent, [*BEGIN, answer("child"), TAKE]) as server:
+        in_fresh_process(program, server.ws_base)
+
+        assert server.wait_for_end(1) == "client"
+        assert [opcode for opcode, _ in frames(server, 1)] == [TEXT, TEXT, CLOSE_FRAME]
+        assert len(server.connections) == 2
 
 
 def test_closing_says_goodbye_and_ends_what_runs():

@@ -1,0 +1,35 @@
+"""By what a peer recognises a submission: its idempotency key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["key_of_task", "task_id"]
+
+# The peers' servers take any key; a header needs printable ASCII, and proxies limit its length.
+_LONGEST_ID = 200
+
+
+def key_of_task(task_id: Any, body: bytes) -> str:
+    """Return the idempotency key of a submission: the same for the same task, sent again.
+
+    The digest tells a task that was continued with a new message from the old one; the peer
+    looks at nothing but the key.
+
+    Args:
+        task_id: The task's id; one that is not 1 to 200 printable ASCII characters is replaced
+            by its SHA-256.
+        body: The encoded task.
+    """
+    import hashlib  # not at import: it loads OpenSSL
+
+    text = str(task_id)
+    if not (0 < len(text) <= _LONGEST_ID and text.isascii() and text.isprintable()):
+        text = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{text}:{hashlib.sha256(body).hexdigest()[:32]}"
+
+
+def task_id(data: Any) -> Any:
+    """Return the id of a task, given as a model or as JSON values."""
+    return data.get("id") if isinstance(data, Mapping) else getattr(data, "id", None)
