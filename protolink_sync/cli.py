@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from protolink_sync import AgentCard, AgentClient, ProtoLinkError, Task, __version__
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     demo = commands.add_parser(
         "demo",
-        help="host a small agent on this machine and call it over HTTP",
+        help="host a small agent on this machine and call it over HTTP, with a stream",
         description="Host a small agent on this machine, call it over HTTP, and show the answers, "
         "how long they took and how many connections it needed.",
     )
@@ -77,12 +77,13 @@ def _count(text: str) -> int:
 
 
 def _demo(options: argparse.Namespace) -> None:
-    with _demo_agent().serve("http://127.0.0.1:0") as server, AgentClient("http") as client:
+    with _demo_agent().serve("http://127.0.0.1:0") as server, AgentClient("sse") as client:
         card = client.get_agent_card(server.url)
         print(f"{card.name}: {card.description}, at {server.url}\n")
         _show("ask", "What is 6 x 7?", lambda: client.send_infer_task("What is 6 x 7?", server.url))
         call = Task.create_tool_call("multiply", {"a": 6, "b": 7})
         _show("tool", "multiply(a=6, b=7)", lambda: client.send_task(server.url, call))
+        _show_stream(client, server)
         print()
         _row_of_tasks(client, server, options.tasks)
     # A server of its own: so its connections are those of the threads.
@@ -100,8 +101,9 @@ def _demo_agent() -> Agent:
         return a * b
 
     @agent.infer
-    def answer(prompt: str) -> str:
-        return f"You asked: {prompt} It is 42, as always."
+    def answer(prompt: str) -> Iterator[str]:
+        for word in f"You asked: {prompt} It is 42, as always.".split(" "):
+            yield word if word == "You" else f" {word}"
 
     return agent
 
@@ -111,6 +113,19 @@ def _show(what: str, question: str, call: Callable[[], Task]) -> None:
     task = call().raise_for_status()
     took = time.perf_counter() - begin
     print(f"  {what:5} {question:20} -> {task.text:45} {_duration(took):>9}")
+
+
+def _show_stream(client: AgentClient, server: AgentServer) -> None:
+    """Print an answer piece by piece, as it comes."""
+    print(f"  {'stream':5} {'What is 6 x 7?':19} -> ", end="", flush=True)
+    begin = time.perf_counter()
+    first = 0.0
+    with client.send_task_streaming(server.url, Task.create_infer("What is 6 x 7?")) as stream:
+        for piece in stream.text():
+            first = first or time.perf_counter() - begin
+            print(piece, end="", flush=True)
+        stream.result().raise_for_status()
+    print(f"   first piece after {_duration(first)}")
 
 
 def _row_of_tasks(client: AgentClient, server: AgentServer, count: int) -> None:

@@ -27,6 +27,9 @@ class Addresses:
         self._schemes = schemes
         self._known: dict[str, str] = {}
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def checked(self, url: str) -> str:
         """Return an address without its trailing slash, or say what is wrong with it.
 
