@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import ssl
+from typing import Any
 
 from protolink_sync.security import TLSConfig
 
 __all__ = ["client_context"]
+
+
+class _TLSSocket(ssl.SSLSocket):
+    """A TLS socket that is never made of a connection that has ended.
+
+    ``ssl`` wraps such a one too, without TLS, and loses it unclosed when a reset arrives meanwhile.
+    """
+
+    def getpeername(self) -> Any:
+        """Return the peer's address; asked by ``ssl`` before it begins the handshake."""
+        try:
+            return super().getpeername()
+        except OSError as error:
+            if not hasattr(self, "_connected"):  # ssl sets it when the socket is made
+                self.close()
+                raise ConnectionResetError(
+                    errno.ECONNRESET, "the connection ended before TLS began"
+                ) from error
+            raise
 
 
 @functools.lru_cache(maxsize=64)
@@ -45,6 +66,7 @@ def client_context(
     # The default ends at TLS 1.2 in supported Pythons; said here so that it stays so.
     context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     context.check_hostname = tls.check_hostname
+    context.sslsocket_class = _TLSSocket
     if tls.certfile is not None:
         try:
             context.load_cert_chain(tls.certfile, tls.keyfile, password=_no_password)

@@ -21,7 +21,7 @@ import attrs
 
 from protolink_sync.client import AgentClient
 from protolink_sync.config import TransportConfig, TransportLimits
-from protolink_sync.errors import TransportError
+from protolink_sync.errors import TransportError, TransportRemoteError
 from protolink_sync.models import (
     AgentCapabilities,
     AgentCard,
@@ -61,6 +61,8 @@ class Side:
         runs_on: Whether a task goes on when its caller leaves (wire/protolink.md 6: not on gRPC).
         cuts_oversize: Whether the agent ends the connection at a request over its limit.
         takes_unknown_states: Whether a task in a state that nobody knows is executed.
+        streams: Whether the transport streams.
+        tells_each_end: Whether a stream ends with a status also if the handler gives none.
     """
 
     transport: str
@@ -74,13 +76,15 @@ class Side:
     runs_on: bool = True
     cuts_oversize: bool = False
     takes_unknown_states: bool = False
+    streams: bool = True
+    tells_each_end: bool = False
 
     def __str__(self) -> str:
         return f"{self.transport}-{self.agent}"
 
 
 SIDES = [
-    Side("http", "protolink", reasons=False),
+    Side("http", "protolink", reasons=False, streams=False),
     Side("sse", "protolink", reasons=False),
     Side("websocket", "protolink", statuses=False, open_health=False, cuts_oversize=True),
     Side(
@@ -92,9 +96,25 @@ SIDES = [
         open_health=False,
         runs_on=False,
     ),
-    Side("http", "hosted", takes_unknown_states=True),
-    Side("runtime", "hosted", guards=False, statuses=False, takes_unknown_states=True),
+    Side("http", "hosted", takes_unknown_states=True, streams=False),
+    Side("sse", "hosted", takes_unknown_states=True, tells_each_end=True),
+    Side(
+        "runtime",
+        "hosted",
+        guards=False,
+        statuses=False,
+        takes_unknown_states=True,
+        tells_each_end=True,
+    ),
 ]
+
+NESTED = {
+    "type": "task_llm_stream",
+    "llm_event_type": "llm_final",
+    "step": 1,
+    "content": "hi",
+    "final": True,
+}
 
 
 class HostedAgent(Agent):
@@ -120,6 +140,23 @@ class HostedAgent(Agent):
         act: Callable[[Task, str], Task] | None = getattr(self, f"_act_{word}", None)
         self.executions[str(task.id)] += 1
         return super().handle_task(task) if act is None else act(task, rest)
+
+    def handle_task_streaming(self, task: Task) -> Any:
+        word, _, rest = task.get_last_item().text.partition(" ")
+        if word in ("many", "slow", "nested", "untyped", "nofinal"):
+            return self._steps(task, word, rest)
+        return super().handle_task_streaming(task)
+
+    def _steps(self, task: Task, word: str, rest: str) -> Iterator[dict[str, Any]]:
+        if word in ("nested", "untyped"):
+            yield NESTED if word == "nested" else {"final": True}
+            yield {"type": "task_progress", "message": "after it"}
+        else:
+            count, _, gap = (rest or "3").partition(" ")
+            for number in range(int(count)):
+                yield {"type": "task_progress", "message": f"step {number}"}
+                time.sleep(float(gap or 0.1) if word == "slow" else 0)
+        task.complete("done")
 
     def _act_echo(self, task: Task, rest: str) -> Task:
         return task.complete(rest)
@@ -242,11 +279,15 @@ class Stage:
     def end(self, task_id: str) -> None:
         """End a task whose caller has left, where it goes on then; it is not waited for."""
         if self.side.runs_on:
-            self.cancel_when_running(self.client(), task_id)
+            # On a busy machine the caller may have left before the agent had the task at all.
+            with contextlib.suppress(TransportRemoteError):
+                self.cancel_when_running(self.client(), task_id, patience=3)
 
-    def cancel_when_running(self, client: AgentClient, task_id: str, **more: Any) -> Task:
+    def cancel_when_running(
+        self, client: AgentClient, task_id: str, *, patience: float = 20, **more: Any
+    ) -> Task:
         """Cancel a task as soon as the agent has it: before that it is unknown there."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + patience
         while True:
             try:
                 return client.cancel_task(self.url, task_id, **more)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import functools
 import gc
 import itertools
 import math
@@ -163,16 +164,17 @@ class _Case:
         self._healthy = peer.url(scheme, "echo", host=host)
         self._timeout = timeout
         self._question = question or {}
-        self._make = lambda: HTTPTransport(
-            tls=TLSConfig(cafile=peer.cafile),
-            proxy=f"http://127.0.0.1:{peer.http}" if proxy else None,
-            trust_env=False,
-            config=config,
-        )
+        self._proxy = f"http://127.0.0.1:{peer.http}" if proxy else None
+        self._config = config
         self._open()
 
     def _open(self) -> None:
-        self.transport = self._make()
+        self.transport = HTTPTransport(
+            tls=TLSConfig(cafile=self.peer.cafile),
+            proxy=self._proxy,
+            trust_env=False,
+            config=self._config,
+        )
         if not self.cold:
             self.plain()
 
@@ -259,7 +261,9 @@ def _in_a_thread(run: Run) -> str | None:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(10)
-    return "hangs" if thread.is_alive() else (failures or [None])[0]
+    if thread.is_alive():
+        return "hangs"
+    return failures[0] if failures else None
 
 
 def _calls_alive() -> int:
@@ -334,35 +338,41 @@ def interrupt_closes(peer: Addresses, *, in_flight: bool) -> tuple[int, list[str
     for number in itertools.count(1):
         faulthandler.dump_traceback_later(_HANG, exit=True)
         before = matrix_watch.descriptors()
-        case = _Case(peer)
-        failures: list[str | None] = []
-        thread = None
-        if in_flight:
-            url = peer.url("http", "silent")
-            thread = threading.Thread(
-                target=lambda case=case, url=url, failures=failures: failures.append(
-                    _failure(lambda: case.transport.send(ASK, url, {}))
-                )
-            )
-            thread.start()
-            matrix_watch.until(
-                lambda case=case: matrix_watch.phase(case.transport) == "wait", "the call"
-            )
-        outcome = _traced(case.transport.close, number, _raise)
-        case.transport.close()
-        if thread is not None:
-            thread.join(5)
-            if thread.is_alive() or "ClientClosedError" not in str(failures):
-                misses.append(f"{outcome.where}: the call in flight: {failures}")
+        where, bad = _interrupted_close(_Case(peer), number, in_flight=in_flight)
+        misses += [f"{where}: {miss}" for miss in bad]
         if matrix_watch.descriptors() != before:
-            misses.append(f"{outcome.where}: {matrix_watch.descriptors()} descriptors, {before}")
-        if outcome.where is not None and not isinstance(outcome.value, KeyboardInterrupt):
-            misses.append(f"{outcome.where}: brought {outcome.value!r}")
-        if not _deadline_thread_works():
-            misses.append(f"{outcome.where}: the deadline thread does not work")
-        if outcome.where is None:
+            misses.append(f"{where}: {matrix_watch.descriptors()} descriptors, {before} before")
+        if where is None:
             return number - 1, misses
     raise AssertionError("unreachable")
+
+
+def _interrupted_close(
+    case: _Case, number: int, *, in_flight: bool
+) -> tuple[str | None, list[str]]:
+    """Interrupt one close(); return where, and what went wrong."""
+    ends: list[str | None] = []
+
+    def call() -> None:
+        url = case.peer.url("http", "silent")
+        ends.append(_failure(lambda: case.transport.send(ASK, url, {})))
+
+    thread = threading.Thread(target=call)
+    if in_flight:
+        thread.start()
+        matrix_watch.until(lambda: matrix_watch.phase(case.transport) == "wait", "the call")
+    outcome = _traced(case.transport.close, number, _raise)
+    case.transport.close()
+    misses = []
+    if in_flight:
+        thread.join(5)
+        if thread.is_alive() or "ClientClosedError" not in str(ends):
+            misses.append(f"the call in flight: {ends}")
+    if outcome.where is not None and not isinstance(outcome.value, KeyboardInterrupt):
+        misses.append(f"brought {outcome.value!r}")
+    if not _deadline_thread_works():
+        misses.append("the deadline thread does not work")
+    return outcome.where, misses
 
 
 def cancel_calls(case: _Case) -> tuple[int, list[str]]:
@@ -409,7 +419,7 @@ def cancel_waits() -> tuple[int, list[str]]:
     for number in itertools.count(1):
         token = CancelToken()
         outcome = _traced(
-            lambda token=token: token.wait(_LONG), number, token.cancel, everywhere=True
+            functools.partial(token.wait, _LONG), number, token.cancel, everywhere=True
         )
         if outcome.before >= _LONG:
             return number - 1, misses

@@ -25,8 +25,7 @@ import attrs
 import trustme
 
 from protolink_sync.models import ClientRequestSpec
-
-ROOT = pathlib.Path(__file__).parents[2]
+from tests.transport.matrix_watch import ROOT
 
 ASK = ClientRequestSpec("ask", "/ask", "POST", idempotent=True)
 """Send a question; an answer has it with the number of the connection it came over."""

@@ -20,7 +20,7 @@ from protolink_sync.transport import HTTPTransport
 from tests.transport import matrix_watch
 from tests.transport.matrix_peer import ASK, running_peer
 
-_SIGNALS = 3000
+SIGNALS = 3000
 _HANG = 60.0
 
 
@@ -47,7 +47,7 @@ class _Alarm:
 
 def _waits(alarm: _Alarm) -> int:
     misses = 0
-    while alarm.fired < _SIGNALS:
+    while alarm.fired < SIGNALS:
         if not alarm.next(0.0005).wait(5):
             misses += 1
     return misses
@@ -57,7 +57,7 @@ def _calls(alarm: _Alarm) -> int:
     misses = answered = 0
     with tempfile.TemporaryDirectory() as folder, running_peer(folder) as peer:
         transport = HTTPTransport(tls=TLSConfig(cafile=peer.cafile), trust_env=False)
-        while alarm.fired < _SIGNALS:
+        while alarm.fired < SIGNALS:
             scheme = "http" if alarm.fired % 4 else "https"
             question = {"n": alarm.fired}
             try:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import pathlib
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +14,10 @@ from typing import Any
 
 from protolink_sync import CancelToken
 from protolink_sync.transport import Transport
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+_PROGRAM_LIMIT = 110.0  # seconds; pytest's own limit is 120
 
 _ASLEEP = 3  # looks in a row that find a thread asleep
 _LIMIT = 20.0  # seconds until a condition that does not come true is a failure
@@ -72,3 +79,20 @@ def until_asleep(thread: threading.Thread) -> None:
         except OSError:
             time.sleep(0.02)
             return
+
+
+def lines_of(program: str, *arguments: str) -> list[str]:
+    """Run a program of this folder and return the lines it prints.
+
+    Raises:
+        AssertionError: It says that something was missed, or does not end.
+    """
+    run = subprocess.run(
+        [sys.executable, "-m", f"tests.transport.{program}", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=_PROGRAM_LIMIT,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout.splitlines()

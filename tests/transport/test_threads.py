@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import random
-import subprocess
 import sys
 import threading
 import time
@@ -17,7 +16,9 @@ from protolink_sync import CallCancelledError, CancelToken, TransportTimeoutErro
 from protolink_sync.config import TransportConfig, TransportLimits
 from protolink_sync.security import TLSConfig
 from protolink_sync.transport import HTTPTransport
-from tests.transport.matrix_peer import ASK, ROOT, Addresses, running_peer
+from tests.transport.matrix_peer import ASK, Addresses, running_peer
+from tests.transport.matrix_signals import SIGNALS
+from tests.transport.matrix_watch import lines_of
 
 _JOIN_LIMIT = 60.0
 
@@ -76,6 +77,11 @@ def test_threads_that_think_between_calls_need_a_connection_each_and_never_anoth
     assert max(numbers) <= 32
 
 
+# CPython reads once from a socket that is not connected any more before it begins TLS; where that
+# fails too, because the peer has reset what was cut, it leaves the socket to the collector.
+@pytest.mark.filterwarnings(
+    "ignore:Exception ignored in.*SSLSocket:pytest.PytestUnraisableExceptionWarning"
+)
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("slots", [100, 5])
@@ -130,9 +136,12 @@ def test_calls_that_are_cancelled_or_late_harm_no_other_call(peer, scheme, slots
         metrics = transport.metrics
         assert metrics.active_requests == 0
         assert metrics.requests_started == 12 * 150
-        # The pool is sound: two more calls, one connection.
-        last = [transport.send(ASK, peer.url(scheme, "echo"), n)["connection"] for n in (1, 2)]
-        assert last[0] == last[1] or len(set(last)) == 2
+        # The pool is sound: it has at most a connection of each thread, and no call opens one.
+        first, second = (
+            {transport.send(ASK, peer.url(scheme, "echo"), n)["connection"] for n in range(24)}
+            for _ in range(2)
+        )
+        assert second == first
 
 
 def test_a_token_forgets_the_calls_that_are_over(peer):
@@ -176,12 +185,4 @@ def test_a_token_is_flat_over_a_hundred_thousand_registrations():
 @pytest.mark.parametrize("how", ["wait", "call"])
 def test_a_signal_handler_may_cancel_at_any_moment(how):
     """Thousands of times: nothing it reaches may hold a lock that the interrupted code has."""
-    program = subprocess.run(
-        [sys.executable, "-m", "tests.transport.matrix_signals", how],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-
-    assert program.returncode == 0, program.stdout + program.stderr
+    assert lines_of("matrix_signals", how)[-1] == f"{how}: {SIGNALS} signals, 0 misses"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import time
 
@@ -23,6 +25,7 @@ from protolink_sync.models import Message, Task
 from protolink_sync.security import TLSConfig
 from protolink_sync.specs import TASK_REQUEST
 from protolink_sync.transport import HTTPTransport, TransportConfig
+from protolink_sync.transport._tls import client_context
 from tests.transport.scenes import (
     ASK,
     CLOSE,
@@ -474,3 +477,21 @@ def test_sockets_over_tls_keep_alive(tls_server, tls_client):
             assert sockets
             for sock in sockets:
                 assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+
+
+def test_a_connection_that_is_reset_before_tls_leaves_no_socket():
+    """The standard library would lose it unclosed, and might take it for one without TLS."""
+    context = client_context(None, None)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        opened = socket.create_connection(listener.getsockname())
+        accepted, _ = listener.accept()
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        accepted.close()
+        with pytest.raises(OSError):
+            opened.recv(1)
+
+        with pytest.raises(ConnectionResetError, match="before TLS"):
+            context.wrap_socket(opened, server_hostname="peer.test")
+
+    # A socket that is lost unclosed warns, and a warning is an error here.
+    gc.collect()
