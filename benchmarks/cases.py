@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 
 from benchmarks.bounds import Bound
+from benchmarks.payloads import PACED, STREAMS
 
-__all__ = ["CASES", "CONTENDERS", "OURS", "PROTOLINK", "Case", "Contender"]
+__all__ = ["CASES", "CONTENDERS", "HTTP_SERVER", "OURS", "PROTOLINK", "Case", "Contender"]
 
 HTTP_CLIENT = "http.client + json"
 HAND_WRITTEN = "dataclasses by hand"
 DICT_ROUND_TRIP = "dict round trip alone"
+RAW_SOCKET = "raw socket + json"
+GRPCIO = "grpcio + json"
 OURS = "protolink_sync"
 OURS_FAST = "protolink_sync[fast]"
 PROTOLINK = "protolink client.sync"
 BOTH = (OURS, OURS_FAST)
+
+HTTP_SERVER = "benchmarks.server"
+GRPC_SERVER = "benchmarks.grpc_server"
+_WIRES = {"sse": "SSE", "websocket": "WebSocket", "grpc": "gRPC"}
 
 
 @attrs.frozen
@@ -34,6 +43,8 @@ CONTENDERS = {
     HTTP_CLIENT: Contender("benchmarks.contenders.floor:HttpClient"),
     HAND_WRITTEN: Contender("benchmarks.contenders.floor:HandWritten"),
     DICT_ROUND_TRIP: Contender("benchmarks.contenders.ours:DictRoundTrip"),
+    RAW_SOCKET: Contender("benchmarks.contenders.raw:RawSocket"),
+    GRPCIO: Contender("benchmarks.contenders.raw:Grpcio"),
     OURS: Contender("benchmarks.contenders.ours:Plain"),
     OURS_FAST: Contender("benchmarks.contenders.ours:Fast"),
     PROTOLINK: Contender("benchmarks.contenders.protolink:ClientSync", needs_peers=True),
@@ -54,6 +65,7 @@ class Case:
         bounds: What must hold.
         extra: Arguments of ``how`` after the seconds.
         stretch: How many times the usual seconds one round takes.
+        server: Module of the canned server.
     """
 
     title: str
@@ -65,6 +77,7 @@ class Case:
     bounds: tuple[Bound, ...]
     extra: tuple[int, ...] = ()
     stretch: float = 1.0
+    server: str = HTTP_SERVER
 
 
 def _at_most(figure: str, limit: float, base: str, whom: tuple[str, ...] = BOTH) -> list[Bound]:
@@ -98,6 +111,67 @@ def _models(job: str, title: str) -> Case:
         others=(OURS, PROTOLINK),
         bounds=tuple(_at_most("cpu_us", 1.3, HAND_WRITTEN, (OURS,))),
     )
+
+
+def _on(wire: str, title: str, job: str, of: str, how: str, *bounds: Bound, **more: Any) -> Case:
+    """Return a case of a wire, with the floor and the server of that wire."""
+    return Case(
+        title=f"{title} over {_WIRES[wire]}",
+        job=job,
+        of=(wire, of),
+        how=how,
+        floor=_floor(wire),
+        others=(*BOTH, PROTOLINK),
+        bounds=bounds,
+        server=GRPC_SERVER if wire == "grpc" else HTTP_SERVER,
+        **more,
+    )
+
+
+def _floor(wire: str) -> str:
+    return GRPCIO if wire == "grpc" else RAW_SOCKET
+
+
+def _streams(wire: str, *bounds: Bound, small: float) -> dict[str, Case]:
+    floor = _floor(wire)
+    return {
+        f"{wire}-10k": _on(
+            wire,
+            "10,000 small events",
+            "stream",
+            "10k",
+            "stream",
+            *_at_most("cpu_us", small, floor),
+            *bounds,
+            extra=(STREAMS["10k"][0],),
+        ),
+        f"{wire}-1mb": _on(
+            wire,
+            "100 events of 1 MB",
+            "stream",
+            "1mb",
+            "stream",
+            *_at_most("cpu_us", 1.7, floor, (OURS,)),
+            *_at_most("cpu_us", 1.2, floor, (OURS_FAST,)),
+            extra=(STREAMS["1mb"][0],),
+        ),
+        f"{wire}-paced": _on(
+            wire,
+            "events 10 ms apart",
+            "stream",
+            "paced",
+            "paced",
+            *_at_most("p50_us", 1.7, floor),
+            *_at_most("first_us", 3.0, floor),
+            extra=(PACED[0],),
+            stretch=2.0,
+        ),
+    }
+
+
+def _small_call(wire: str, limit: float) -> Case:
+    bounds = _at_most("wall_us", limit, _floor(wire))
+    return _on(wire, "one call of 1 KB", "call", "small", "repeated", *bounds)
 
 
 CASES: dict[str, Case] = {
@@ -161,4 +235,23 @@ CASES: dict[str, Case] = {
             *_at_most("cpu_us", 2.0, DICT_ROUND_TRIP),
         ),
     ),
+    **_streams(
+        "sse",
+        *(Bound(PROTOLINK, "cpu_us", ">=", 3.5, ours) for ours in BOTH),
+        small=1.8,
+    ),
+    "sse-larger": Case(
+        title="an event of 1 MB, and one of 256 KB, in chunks of 1 KB over SSE",
+        job="larger",
+        of=("sse", "event256k", "event1m"),
+        how="larger",
+        stretch=2.0,
+        floor=RAW_SOCKET,
+        others=(*BOTH, PROTOLINK),
+        bounds=tuple(Bound(ours, "factor", "<=", 5.0) for ours in BOTH),
+    ),
+    **_streams("websocket", small=2.0),
+    "websocket-small": _small_call("websocket", 1.6),
+    **_streams("grpc", small=1.0),
+    "grpc-small": _small_call("grpc", 1.15),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import pathlib
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 from benchmarks import growth, report, rounds
 from benchmarks.bounds import Bound
-from benchmarks.cases import CASES
+from benchmarks.cases import CASES, HTTP_SERVER
 from benchmarks.children import Child
 from benchmarks.interpreters import choose_peer_python
 
@@ -58,17 +59,38 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _measure(name: str, url: str, options: argparse.Namespace) -> dict[str, Any]:
+class _Servers:
+    """The canned servers, each started for the first case that needs it."""
+
+    def __init__(self, running: contextlib.ExitStack) -> None:
+        self._running = running
+        self._hellos: dict[str, dict[str, Any]] = {}
+
+    def url(self, module: str) -> tuple[str, str | None]:
+        """Return the address of a server, and why there is none."""
+        if module not in self._hellos:
+            self._hellos[module] = self._running.enter_context(Child(module)).hello
+        hello = self._hellos[module]
+        return f"http://127.0.0.1:{hello.get('port')}", hello.get("missing")
+
+
+def _measure(name: str, servers: _Servers, options: argparse.Namespace) -> dict[str, Any]:
     """Measure one case and print it."""
     bounds: Sequence[Bound]
     floor: str | None
     if name == _GROWTH:
         title, floor, bounds = growth.TITLE, None, growth.BOUNDS
-        results, missing = growth.measure(url, calls=options.calls)
+        results, missing = growth.measure(servers.url(HTTP_SERVER)[0], calls=options.calls)
     else:
         case = CASES[name]
         title, floor, bounds = case.title, case.floor, case.bounds
-        results, missing = rounds.measure(case, url, rounds=options.rounds, seconds=options.seconds)
+        url, no_server = servers.url(case.server)
+        if no_server:
+            results, missing = {}, dict.fromkeys((case.floor, *case.others), no_server)
+        else:
+            results, missing = rounds.measure(
+                case, url, rounds=options.rounds, seconds=options.seconds
+            )
     verdicts = [bound.judge(results) for bound in bounds]
     print(f"\n{name}: {title}\n")
     for left_out, reason in missing.items():
@@ -85,10 +107,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     choose_peer_python(options.peer_python)
     outcome: dict[str, Any] = {"machine": report.machine(), "cases": {}}
     print(", ".join(f"{name} {value}" for name, value in outcome["machine"].items()))
-    with Child("benchmarks.server") as server:
-        url = f"http://127.0.0.1:{server.hello['port']}"
+    with contextlib.ExitStack() as running:
+        servers = _Servers(running)
         for name in options.cases or _NAMES:
-            outcome["cases"][name] = _measure(name, url, options)
+            outcome["cases"][name] = _measure(name, servers, options)
     if options.json:
         options.json.write_text(json.dumps(outcome, indent=1) + "\n")
     states = [bound["state"] for case in outcome["cases"].values() for bound in case["bounds"]]

@@ -1,13 +1,27 @@
-"""The tasks that all contenders send and receive: always the same, in the form of the wire.
+"""What all contenders send and receive: always the same, in the form of the wire.
 
 This module is read by the peers' interpreter too: standard library only.
 """
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["SIZES", "task"]
+__all__ = [
+    "PACED",
+    "REQUEST_ID",
+    "SIZES",
+    "STREAMS",
+    "event",
+    "events",
+    "final_event",
+    "paced_events",
+    "stream_task",
+    "task",
+]
 
 _LINE = 'The quick brown fox said "hello" to the lazy dog, twice, and left.\n'
 _TIMESTAMP = "2026-01-01T00:00:00.000000+00:00"
@@ -19,6 +33,23 @@ SIZES = {
     "nested": (100, 3, 60),  # many small objects: what models cost, not what text costs
 }
 
+# Name -> events before the last one, characters an event.
+STREAMS = {
+    "10k": (10_000, 30),
+    "1mb": (100, 1_000_000),
+    "event256k": (1, 256 * 1024),
+    "event1m": (1, 1024 * 1024),
+}
+
+PACED = (20, 0.01)  # events before the last one, seconds between two
+
+# Stands for the id of a request, which a server puts in its place: both have the same length.
+REQUEST_ID = "0" * 32
+
+
+def _text(characters: int) -> str:
+    return (_LINE * (characters // len(_LINE) + 1))[:characters]
+
 
 def task(size: str) -> dict[str, Any]:
     """Return a new task of a size of :data:`SIZES`.
@@ -27,7 +58,7 @@ def task(size: str) -> dict[str, Any]:
     64
     """
     messages, parts, characters = SIZES[size]
-    text = (_LINE * (characters // len(_LINE) + 1))[:characters]
+    text = _text(characters)
     return {
         "id": "task_20260101000000_0123abcd",
         "state": "completed",
@@ -45,3 +76,57 @@ def task(size: str) -> dict[str, Any]:
         "flow_state": {},
         "created_at": _TIMESTAMP,
     }
+
+
+def stream_task(kind: str) -> dict[str, Any]:
+    """Return the task that asks for a stream: gRPC has no path that could name it."""
+    value = task("small")
+    value["metadata"]["stream"] = kind
+    return value
+
+
+def event(characters: int, **more: Any) -> bytes:
+    """Return one event in its envelope."""
+    return _envelope({**_event("task_llm_stream"), "content": _text(characters), **more}, False)
+
+
+def final_event() -> bytes:
+    """Return the event that ends a stream, in its envelope."""
+    return _envelope(
+        {**_event("task_status_update"), "new_state": "completed", "final": True}, True
+    )
+
+
+def events(kind: str) -> Iterator[bytes]:
+    """Return the events of a stream of :data:`STREAMS`, the last one included."""
+    count, characters = STREAMS[kind]
+    # One object for all that are large: a server keeps it once.
+    large = event(characters) if characters > 1000 else b""
+    for number in range(count):
+        yield large or event(characters, index=number)
+    yield final_event()
+
+
+def paced_events() -> Iterator[bytes]:
+    """Return events at an even pace, each with the time at which it was made."""
+    count, pause = PACED
+    due = time.monotonic()
+    for _ in range(count):
+        yield event(30, sent_ns=time.monotonic_ns())
+        due += pause
+        time.sleep(max(0.0, due - time.monotonic()))
+    yield final_event()
+
+
+def _event(kind: str) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "task_id": "task_20260101000000_0123abcd",
+        "metadata": {},
+        "timestamp": _TIMESTAMP,
+        "final": False,
+    }
+
+
+def _envelope(result: dict[str, Any], final: bool) -> bytes:
+    return json.dumps({"id": REQUEST_ID, "ok": True, "result": result, "final": final}).encode()

@@ -18,6 +18,8 @@ _HEADINGS = {
     "wall_us": "wall us",
     "cpu_us": "CPU us",
     "p99_us": "p99 us",
+    "p50_us": "p50 us",
+    "first_us": "first us",
     "growth_bytes": "bytes/call",
 }
 
@@ -54,6 +56,10 @@ def _is_compared(figure: str) -> bool:
     return figure.endswith("_us")
 
 
+def _decimals(figure: str) -> int:
+    return 2 if figure == "factor" else int(_is_compared(figure))
+
+
 def _headings(figures: Sequence[str], floor: str | None) -> Iterator[str]:
     for figure in figures:
         yield _HEADINGS.get(figure, figure)
@@ -63,7 +69,7 @@ def _headings(figures: Sequence[str], floor: str | None) -> Iterator[str]:
 
 def _cells(rounds: Rounds, figures: Sequence[str], floor: Rounds | None) -> Iterator[str]:
     for figure in figures:
-        yield f"{median(rounds, figure):.{1 if _is_compared(figure) else 0}f}"
+        yield f"{median(rounds, figure):.{_decimals(figure)}f}"
         if _is_compared(figure):
             comparable = floor and "failed" not in floor[0]
             yield f"{ratio(rounds, floor, figure).middle:.2f}" if floor and comparable else "-"
@@ -83,7 +89,7 @@ def _measured(value: Ratio | float | None) -> tuple[str, str]:
         return "-", ""
     if isinstance(value, Ratio):
         return f"{value.middle:.2f}", f"{value.low:.2f}-{value.high:.2f}"
-    return f"{value:g}", ""
+    return f"{value:.6g}", ""
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:

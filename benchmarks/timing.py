@@ -14,9 +14,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
-__all__ = ["fresh", "growth", "imports", "repeated", "threads"]
+__all__ = ["fresh", "growth", "imports", "larger", "paced", "repeated", "stream", "threads"]
 
 Figures = dict[str, float]
 
@@ -103,6 +104,81 @@ def threads(call: Callable[[], object], duration: float, count: int) -> Figures:
         raise errors[0]
     durations.sort()
     return {**figures, "p99_us": durations[int(len(durations) * 0.99)] * 1e6}
+
+
+Stream = Callable[[], Iterator[Any]]
+
+
+def stream(start: Stream, duration: float, expected: int) -> Figures:
+    """Measure whole streams for some seconds, one at least; the times are those of one event.
+
+    Args:
+        start: Starts a stream and returns its events.
+        duration: Seconds.
+        expected: Events a stream must bring at least.
+    """
+    gc.collect()
+    events = 0
+    cpu, begin = time.process_time(), time.perf_counter()
+    end = begin + duration
+    while not events or time.perf_counter() < end:
+        events += _count(start, expected)
+    return _per_call(events, time.perf_counter() - begin, time.process_time() - cpu)
+
+
+def paced(start: Stream, duration: float, expected: int) -> Figures:
+    """Measure streams whose events come one by one, for some seconds.
+
+    Returns:
+        ``p50_us`` is the median of the times from the server's making an event to its arrival;
+        ``first_us`` that from the call to the first event.
+    """
+    gc.collect()
+    delays: list[float] = []
+    firsts: list[float] = []
+    end = time.perf_counter() + duration
+    while not firsts or time.perf_counter() < end:
+        before = time.monotonic_ns()
+        arrived = []
+        for event in start():
+            now = time.monotonic_ns()
+            if "sent_ns" in event:
+                arrived.append((now, now - event["sent_ns"]))
+        if len(arrived) != expected:
+            raise ValueError(f"{len(arrived)} events, not {expected}")
+        firsts.append((arrived[0][0] - before) / 1e3)
+        delays.extend(delay / 1e3 for _, delay in arrived)
+    return {
+        "calls": len(delays),
+        "p50_us": statistics.median(delays),
+        "first_us": statistics.median(firsts),
+    }
+
+
+def larger(starts: tuple[Stream, Stream], duration: float) -> Figures:
+    """Measure streams with one event, and those with one four times as large, by turns.
+
+    Returns:
+        ``wall_us`` is the time of a stream with the larger one; ``factor`` how many times that of
+        the other it is.
+    """
+    gc.collect()
+    walls: tuple[list[float], list[float]] = ([], [])
+    end = time.perf_counter() + duration
+    while not walls[1] or time.perf_counter() < end:
+        for start, wall in zip(starts, walls, strict=True):
+            before = time.perf_counter()
+            _count(start, 1)
+            wall.append(time.perf_counter() - before)
+    small, large = map(statistics.median, walls)
+    return {"calls": len(walls[1]), "wall_us": large * 1e6, "factor": large / small}
+
+
+def _count(start: Stream, expected: int) -> int:
+    events = sum(1 for _ in start())
+    if events < expected:
+        raise ValueError(f"{events} events, not {expected}")
+    return events
 
 
 def imports(statement: str, duration: float) -> Figures:

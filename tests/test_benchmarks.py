@@ -7,10 +7,12 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import attrs
 import pytest
 
+from benchmarks import command, timing
 from benchmarks.bounds import Bound, ratio
 from benchmarks.cases import CASES
 from benchmarks.command import main
@@ -100,6 +102,59 @@ def test_a_contender_that_failed_misses_its_bounds():
     verdict = bound.judge({"we": [{"failed": "ValueError: x"}], "floor": [{"wall_us": 2.0}]})
 
     assert verdict.state == "MISS"
+
+
+def test_a_stream_that_lacks_events_is_not_measured():
+    with pytest.raises(ValueError, match="2 events, not 3"):
+        timing.stream(lambda: iter([{}, {}]), 0.01, 3)
+
+
+def test_the_time_of_a_stream_is_that_of_one_event():
+    figures = timing.stream(lambda: (time.sleep(0.01) for _ in range(4)), 0.01, 4)
+
+    assert figures["calls"] == 4
+    assert 10_000 <= figures["wall_us"] < 1_000_000
+
+
+def test_paced_events_are_timed_from_their_making():
+    def events():
+        time.sleep(0.05)
+        yield {"sent_ns": time.monotonic_ns() - 2_000_000_000}
+        yield {"final": True}
+
+    figures = timing.paced(events, 0.01, 1)
+
+    assert figures["p50_us"] >= 2_000_000
+    assert 50_000 <= figures["first_us"] < 2_000_000
+
+
+def test_the_factor_of_a_larger_event_is_that_of_the_times():
+    def taking(seconds):
+        return lambda: iter([time.sleep(seconds)])
+
+    assert timing.larger((taking(0.1), taking(0.4)), 0.01)["factor"] == pytest.approx(4, rel=0.5)
+
+
+@posix
+def test_without_grpc_its_cases_say_so(monkeypatch, capsys):
+    class WithoutGrpc:
+        def __init__(self, module):
+            self.hello = {"missing": "No module named 'grpc'"}
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(command, "Child", WithoutGrpc)
+
+    ended = main(["grpc-small", *TINY, "--check"])
+
+    assert ended == 0
+    shown = capsys.readouterr().out
+    assert "left out: protolink_sync: No module named 'grpc'" in shown
+    assert "bounds: 0 ok, 0 MISS, 2 not measured" in shown
 
 
 @posix

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
-from benchmarks.payloads import task
+from benchmarks.payloads import stream_task, task
 
 __all__ = ["DictRoundTrip", "Fast", "Plain"]
 
@@ -81,6 +82,31 @@ class _Ours:
         """One call to a real agent."""
         create = self._library.Task.create
         return lambda: self._client.send_task(url, create("echo done")).text == "done"
+
+    def call(self, wire: str, size: str) -> Callable[[], Any]:
+        """One call over another wire."""
+        url, send = self._address(wire, size), self._library.AgentClient(wire).send_task
+        model = self._library.Task.from_dict(task(size))
+        assert send(url, model).to_dict() == task(size)
+        return lambda: send(url, model)
+
+    def stream(self, wire: str, kind: str) -> Callable[[], Iterator[Any]]:
+        """The events of one stream."""
+        url, send = self._address(wire, kind), self._library.AgentClient(wire).send_task_streaming
+        model = self._library.Task.from_dict(stream_task(kind))
+        return lambda: send(url, model)
+
+    def larger(
+        self, wire: str, small: str, large: str
+    ) -> tuple[Callable[[], Iterator[Any]], Callable[[], Iterator[Any]]]:
+        """The events of two streams."""
+        return self.stream(wire, small), self.stream(wire, large)
+
+    def _address(self, wire: str, path: str) -> str:
+        netloc = urlsplit(self._url).netloc
+        if wire == "grpc":
+            return f"grpc://{netloc}"
+        return f"{'ws' if wire == 'websocket' else 'http'}://{netloc}/{path}"
 
 
 class Fast(_Ours):

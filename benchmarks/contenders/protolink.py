@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
-from benchmarks.payloads import task
+from benchmarks.payloads import stream_task, task
 
 __all__ = ["ClientSync"]
 
@@ -21,9 +22,10 @@ class ClientSync:
         logging.disable(logging.CRITICAL)
         self._url, self._client_class, self._task = url, AgentClient, Task
 
-    def _new(self) -> Any:
+    def _new(self, wire: str = "http") -> Any:
         # It wants an address of its own, which is never used.
-        return self._client_class("http", url="http://127.0.0.1:1").sync
+        scheme = {"websocket": "ws", "grpc": "grpc"}.get(wire, "http")
+        return self._client_class(wire, url=f"{scheme}://127.0.0.1:1").sync
 
     def unary(self, size: str) -> Callable[[], Any]:
         """One call."""
@@ -80,3 +82,27 @@ class ClientSync:
             return answer.messages[-1].parts[0].content == "done"
 
         return call
+
+    def call(self, wire: str, size: str) -> Callable[[], Any]:
+        """One call over another wire."""
+        url, send = self._address(wire, size), self._new(wire).send_task
+        model = self._task.from_dict(task(size))
+        return lambda: send(url, model)
+
+    def stream(self, wire: str, kind: str) -> Callable[[], Iterator[Any]]:
+        """The events of one stream."""
+        url, send = self._address(wire, kind), self._new(wire).send_task_streaming
+        model = self._task.from_dict(stream_task(kind))
+        return lambda: send(url, model)
+
+    def larger(
+        self, wire: str, small: str, large: str
+    ) -> tuple[Callable[[], Iterator[Any]], Callable[[], Iterator[Any]]]:
+        """The events of two streams."""
+        return self.stream(wire, small), self.stream(wire, large)
+
+    def _address(self, wire: str, path: str) -> str:
+        netloc = urlsplit(self._url).netloc
+        if wire == "grpc":
+            return f"grpc://{netloc}"
+        return f"{'ws' if wire == 'websocket' else 'http'}://{netloc}/{path}"
