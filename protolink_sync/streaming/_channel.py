@@ -13,8 +13,9 @@ __all__ = ["Channel", "End"]
 _MAX_EVENTS = 256
 _MAX_BYTES = 4 * 1024 * 1024
 
-# The longest single wait: a wait without end would keep Ctrl-C from getting through.
-_LONGEST_WAIT = 60.0
+# The longest single wait: CPython can lose the wake-up of a signal that arrives just before its
+# thread falls asleep, and Ctrl-C must get through all the same.
+_LONGEST_WAIT = 0.5
 
 
 class End:

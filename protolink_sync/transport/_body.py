@@ -68,6 +68,8 @@ class BodyReader:
         """Return the next bytes of the body, still compressed; empty where only framing came."""
         if self.at_end:
             return b""
+        if self._dechunk is not None and self._dechunk.error is not None:
+            raise self._dechunk.error
         wanted = _READ_BYTES if self._length is None else min(_READ_BYTES, self._length)
         data = self._fp.read1(wanted)
         if self._dechunk is not None:
@@ -95,14 +97,25 @@ class _Dechunker:
         self._behind_chunk = False
         self._in_trailers = False
         self.at_end = False
+        # What is wrong with the framing; the body before it was given out.
+        self.error: http.client.HTTPException | None = None
 
     def feed(self, data: bytes) -> bytes:
         """Return what the bytes hold of the body.
 
         Raises:
-            http.client.HTTPException: The framing is wrong.
+            http.client.HTTPException: The framing is wrong, and nothing came before that.
         """
-        found = []
+        found: list[bytes] = []
+        try:
+            self._split(data, found)
+        except http.client.HTTPException as error:
+            self.error = error
+            if not found:
+                raise
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def _split(self, data: bytes, found: list[bytes]) -> None:
         at = 0
         while at < len(data) and not self.at_end:
             if self._left:
@@ -121,7 +134,6 @@ class _Dechunker:
             at = end + 1
             line, self._line = self._line.strip(), b""
             self._take(line)
-        return found[0] if len(found) == 1 else b"".join(found)
 
     def _take(self, line: bytes) -> None:
         """Take one whole line of the framing."""

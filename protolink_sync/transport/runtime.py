@@ -170,15 +170,20 @@ class _RuntimeStream:
         self._job = job
         self._call = call
         self._context = context
+        # What came together with an event that is too large, from that one on.
+        self._held: list[bytes] = []
 
     def receive(self) -> list[bytes] | None:
         """Wait for the next envelopes."""
-        received = self._job.receive()
+        received, self._held = self._held or self._job.receive(), []
         if self._call.ended is not None:
             raise self._transport._ended(self._call, self._context)
         limit = self._transport.config.limits.max_event_bytes
-        for event in received or ():
+        for number, event in enumerate(received or ()):
             if len(event) > limit:
+                if received and number:  # the events before it come first
+                    self._held = received[number:]
+                    return received[:number]
                 raise TransportLimitError(
                     f"{self._context.where}: an event has {len(event)} bytes, limit is {limit}. "
                     "Raise TransportLimits.max_event_bytes"

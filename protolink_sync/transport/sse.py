@@ -104,13 +104,13 @@ class _SSEStream:
         """Wait for the next events' data; None at the end of the body."""
         context = self._request.context
         try:
-            data = self._body.read()
+            data = b"" if self._events.failed else self._body.read()
         except (*FOREIGN_ERRORS, zlib.error) as error:
             raise self._transport._broken(error, self._request, self._call) from error
         if self._call.ended is not None:
             # A cut connection looks like the end of a body that ends with its connection.
             raise self._transport._ended(self._call, context)
-        if not data:
+        if not data and not self._events.failed:
             return None
         try:
             return self._events.feed(data)

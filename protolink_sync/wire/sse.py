@@ -34,43 +34,63 @@ class EventReader:
         self._begun = False
         self._head = b""
         self._carriage_return = False
+        # Why the stream cannot be read on; raised after the events before it.
+        self._error: TransportLimitError | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether :meth:`feed` will raise, whatever comes."""
+        return self._error is not None
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next bytes and return the data of the events that are whole now.
 
         Raises:
-            TransportLimitError: An event is larger than the limit.
+            TransportLimitError: An event is larger than the limit; the events before it were
+                returned.
         """
+        found: list[bytes] = []
+        if self._error is None:
+            try:
+                self._take(data, found)
+            except TransportLimitError as error:
+                self._error = error
+        if self._error is not None and not found:
+            raise self._error
+        return found
+
+    def _take(self, data: bytes, found: list[bytes]) -> None:
         data = self._normalised(data)
         if not data:
-            return []
+            return
         end = data.rfind(b"\n\n") + 2
         if end < 2:
             if not (self._ends_line and data[:1] == b"\n"):
                 self._keep(data)
-                return []
+                return
             end = 1  # the blank line lies across the cut
         self._pieces.append(data[:end])
         whole = b"".join(self._pieces)
         self._pieces.clear()
         self._size = 0
         self._ends_line = True
-        if end < len(data):
-            self._keep(data[end:])
-        found = []
         for block in whole.split(b"\n\n"):
             if block:
                 payload = self._data(block)
-                if payload is not None:
+                # Blank data is no JSON value: some servers send it as a heartbeat.
+                if payload and not payload.isspace():
                     found.append(payload)
-        return found
+        if end < len(data):
+            self._keep(data[end:])
 
     def _keep(self, data: bytes) -> None:
         self._pieces.append(data)
         self._size += len(data)
         self._ends_line = data[-1:] == b"\n"
-        if self._size > self._limit:
-            raise self._too_large(self._size)
+        # The line end may be the begin of the blank line, which is no part of the event.
+        size = self._size - self._ends_line
+        if size > self._limit:
+            raise self._too_large(size)
 
     def _normalised(self, data: bytes) -> bytes:
         """Return the bytes with LF as the only line end and without a byte order mark."""
@@ -81,7 +101,7 @@ class EventReader:
                 return b""
             self._begun, self._head = True, b""
             data = data.removeprefix(_BOM)
-        if self._carriage_return:
+        if self._carriage_return and data:
             self._carriage_return = False
             data = data.removeprefix(b"\n")
         if b"\r" in data:
@@ -92,9 +112,9 @@ class EventReader:
 
     def _data(self, block: bytes) -> bytes | None:
         """Return the data of one block, or None if it has none."""
+        block = block.strip(b"\n")
         if len(block) > self._limit:
             raise self._too_large(len(block))
-        block = block.strip(b"\n")
         if block.startswith(b"data:"):
             if b"\n" not in block:
                 return block[6:] if block[5:6] == b" " else block[5:]

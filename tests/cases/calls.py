@@ -19,7 +19,8 @@ from protolink_sync.client import AgentClient
 from protolink_sync.config import RetryPolicy, TransportConfig
 from protolink_sync.models import ClientRequestSpec, Message, Task
 from protolink_sync.security import BearerToken, origin
-from tests.cases.play import Play, new_task
+from protolink_sync.streaming import EventStream
+from tests.cases.play import Play, eventually, new_task
 
 _TRANSPORTS = ("http", "sse", "websocket", "grpc")
 _STREAMS = ("send_task_streaming",)
@@ -267,6 +268,54 @@ def _cancel_beside_a_stream(play: Play, match: re.Match[str]) -> None:
     stream.close()
     reader.join(10)
     assert not reader.is_alive(), "the reader did not end"
+
+
+@_scene(r"for e in " + _ONE_CALL + r": break")
+def _break_after_the_first(play: Play, match: re.Match[str]) -> None:
+    client = play.client(**_settings(match["words"]))
+    args, kwargs = _arguments(play, match["args"], 0)
+
+    def first() -> Iterator[Any]:
+        for event in getattr(client, match["method"])(*args, **kwargs):
+            yield event
+            break
+
+    play.stream(first)
+
+
+@_scene(
+    r"s = client\(sse\)\.send_task_streaming\(base, task\); thread A in next\(s\); "
+    r"main thread s\.close\(\) .*"
+)
+def _close_from_another_thread(play: Play, match: re.Match[str]) -> None:
+    stream = play.client("sse").send_task_streaming(play.base, new_task())
+    reader = _reading(play, stream)
+    assert eventually(lambda: stream.events == 2, 10.0), (
+        "the events before the silence did not come"
+    )
+    play.call(stream.close)
+    reader.join(1)
+    assert not reader.is_alive(), "the reader did not leave next()"
+
+
+@_scene(r"thread A iterates the stream; main: client\.cancel_task\(base, task\.id, reason='stop'\)")
+def _cancel_while_a_stream_is_read(play: Play, match: re.Match[str]) -> None:
+    client, task = play.client("sse"), new_task()
+    stream = client.send_task_streaming(play.base, task)
+    reader = _reading(play, stream)
+    assert eventually(lambda: stream.events == 1, 10.0), "the first event did not come"
+    play.call(lambda: client.cancel_task(play.base, task.id, reason="stop"))
+    assert reader.is_alive(), "the stream ended with the request beside it"
+    play.server.fire("cancelled")
+    reader.join(10)
+    assert not reader.is_alive(), "the reader did not end"
+
+
+def _reading(play: Play, stream: EventStream) -> threading.Thread:
+    """Read a stream in a thread of its own, as a call of the play."""
+    reader = threading.Thread(target=lambda: play.stream(lambda: stream), daemon=True)
+    reader.start()
+    return reader
 
 
 @_scene(r"client\.close\(\); client\.close\(\); client\.send_task\(\.\.\.\)")

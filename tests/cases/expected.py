@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -431,3 +432,50 @@ def _the_transports_values_win(play: Play) -> None:
     assert request.header("Authorization") == "Bearer tok-123"
     assert request.header("Idempotency-Key") != "y"
     assert isinstance(play.result.messages[0], Message)
+
+
+# -- streams -------------------------------------------------------------------------------
+
+
+@_expected("C022")
+def _all_contents_and_the_status(play: Play) -> None:
+    *contents, last = play.calls[-1].events or ()
+    assert [event["content"] for event in contents] == [str(number) for number in range(200)]
+    assert last["type"] == "task_status_update"
+
+
+@_expected("C031", "C136")
+def _the_final_status_is_the_last(play: Play) -> None:
+    events = play.calls[-1].events or []
+    assert [event["type"] == "task_status_update" for event in events[-2:]] == [False, True]
+
+
+@_expected("C017", "C153")
+def _the_stream_was_interrupted(play: Play) -> None:
+    assert type(play.error) is errors.StreamInterruptedError
+    assert play.error.events == len(play.calls[-1].events or ())
+
+
+@_expected("C162")
+def _neither_thread_gets_an_error(play: Play) -> None:
+    assert [call.error for call in play.calls] == [None, None]
+    assert play.server.connections[0].closed_by == "client"
+
+
+@_expected("C170")
+def _both_see_the_task_canceled(play: Play) -> None:
+    cancelled, read = play.calls
+    assert cancelled.value.state is TaskState.CANCELED
+    assert read.events is not None
+    assert read.events[-1]["new_state"] == "canceled"
+    streamed, cancel = play.server.requests
+    assert streamed.connection != cancel.connection
+    assert cancel.json()["metadata"] == {"reason": "stop"}
+
+
+@_expected("C173")
+def _the_error_has_its_cause_and_the_workers_frames(play: Play) -> None:
+    assert type(play.error) is errors.StreamInterruptedError
+    assert play.error.__cause__ is not None
+    frames = [frame.name for frame in traceback.extract_tb(play.error.__traceback__)]
+    assert "_pump" in frames

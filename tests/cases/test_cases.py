@@ -1,20 +1,23 @@
-"""The cases that a client over plain HTTP has to master, each played as it is written.
+"""The cases that a client has to master, each played as it is written.
 
 Every id stands in exactly one of three tables: played here from its script, set up by hand in
-test_set_ups.py or test_grpc_cases.py, or waiting for a part that is not there yet.
+test_set_ups.py, test_stream_set_ups.py or test_grpc_cases.py, or waiting for a part that is not
+there yet.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from tests.cases import test_grpc_cases, test_set_ups
+from tests.cases import test_grpc_cases, test_set_ups, test_stream_set_ups
 from tests.cases.play import load_cases
 from tests.cases.runner import run_case
 
 CASES = load_cases()
 
 PLAYED = """
+    C001 C002 C005 C006 C008 C009 C010 C012 C013 C014 C015 C017 C019 C021 C022 C024 C025 C027 C028
+    C029 C031 C136 C137 C153 C161 C162 C170 C173
     C051 C052
     C056 C057 C059 C061 C075
     C080 C084 C087 C093 C095 C101 C102 C104
@@ -29,15 +32,11 @@ PLAYED = """
 
 # C080 lacks its A2A form here, C199 and C212 lack the transports beside http.
 SET_UP = """
-    C165 C179 C181 C189 C193 C194 C195 C197 C199 C201 C205 C208 C212 C242 C243 C245 C246 C247 C249
-    C252 C255 C256 C258 C260
+    C165 C167 C179 C181 C189 C191 C193 C194 C195 C197 C199 C201 C205 C208 C212 C215 C242 C243 C245
+    C246 C247 C249 C252 C255 C256 C258 C260
 """
 
 WAITING = {
-    "needs the sse transport": """
-        C001 C002 C005 C006 C008 C009 C010 C012 C013 C014 C015 C017 C019 C021 C022 C024 C025 C027
-        C028 C029 C031 C136 C137 C153 C161 C162 C167 C170 C173 C191 C215
-    """,
     "needs A2A": """
         C035 C036 C037 C040 C042 C044 C045 C048 C049 C053 C054 C058 C063 C065 C066 C068 C071 C072
         C074 C077 C078 C081 C083 C085 C086 C090 C097 C098 C152 C171
@@ -62,7 +61,7 @@ def test_every_case_is_in_exactly_one_table():
 
 
 def test_every_set_up_has_a_test_of_its_own():
-    tests = [*vars(test_set_ups), *vars(test_grpc_cases)]
+    tests = [*vars(test_set_ups), *vars(test_stream_set_ups), *vars(test_grpc_cases)]
     names = [name.split("_")[1] for name in tests if name.startswith("test_C")]
 
     assert sorted(set(names)) == SET_UP.split()

@@ -63,6 +63,7 @@ class Side:
         takes_unknown_states: Whether a task in a state that nobody knows is executed.
         streams: Whether the transport streams.
         tells_each_end: Whether a stream ends with a status also if the handler gives none.
+        card_says: The transport its card names, where that is another one.
     """
 
     transport: str
@@ -78,6 +79,7 @@ class Side:
     takes_unknown_states: bool = False
     streams: bool = True
     tells_each_end: bool = False
+    card_says: str | None = None
 
     def __str__(self) -> str:
         return f"{self.transport}-{self.agent}"
@@ -97,7 +99,7 @@ SIDES = [
         runs_on=False,
     ),
     Side("http", "hosted", takes_unknown_states=True, streams=False),
-    Side("sse", "hosted", takes_unknown_states=True, tells_each_end=True),
+    Side("sse", "hosted", takes_unknown_states=True, tells_each_end=True, card_says="http"),
     Side(
         "runtime",
         "hosted",

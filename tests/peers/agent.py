@@ -19,6 +19,7 @@ being the argument:
 ``many N``          (stream) N progress events, at once
 ``slow N [GAP]``    (stream) N progress events with pauses
 ``nested``          (stream) an event with a ``final`` of its own in the middle
+``untyped``         (stream) an event without type that says ``final``, then another
 ``nofinal``         (stream) events, then no final one
 ==================  ===========================================================================
 
@@ -64,7 +65,7 @@ TRANSPORTS = {
     "grpc": (GRPCTransport, "grpc"),
 }
 
-STEPS = {"many", "slow", "nested", "nofinal"}
+STEPS = {"many", "slow", "nested", "untyped", "nofinal"}
 ACTS = {"echo", "count", "wait", "need", "fail", "raise", "big", "artifacts", "allparts", "back"}
 EXECUTIONS: Counter[str] = Counter()
 
@@ -166,6 +167,10 @@ class TestAgent(Agent):
                 final=True,
             )
             yield TaskProgressEvent(task_id=task.id, progress=90, message="after the nested final")
+            return
+        if word == "untyped":
+            yield {"final": True}
+            yield TaskProgressEvent(task_id=task.id, progress=90, message="after the end")
             return
         count, _, gap = (rest or "3").partition(" ")
         for number in range(int(count)):

@@ -10,8 +10,8 @@ import pytest
 from protolink_sync import CallCancelledError, CancelToken
 from protolink_sync.config import RetryPolicy, TransportConfig
 from protolink_sync.transport import HTTPTransport
-from tests.transport.matrix_peer import ASK, running_peer
 from tests.transport.matrix_cancel import cells, why_not
+from tests.transport.matrix_peer import ASK, running_peer
 from tests.transport.matrix_watch import lines_of
 
 

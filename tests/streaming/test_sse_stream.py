@@ -1,0 +1,146 @@
+"""Streams of server-sent events from a scripted server: limits and bodies of every form."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+
+from protolink_sync import AgentClient
+from protolink_sync.config import TransportConfig, TransportLimits
+from protolink_sync.errors import (
+    StreamInterruptedError,
+    TransportLimitError,
+    TransportProtocolError,
+)
+from protolink_sync.transport import SSEJSONRPCTransport
+from tests.cases.play import new_task
+from tests.cases.server import ScriptedServer
+
+CHUNKS = {"op": "sse_head"}
+CLOSE = {"op": "close"}
+TO_THE_CLOSE = {"op": "head", "headers": {"Content-Type": "text/event-stream"}}
+
+
+def event(content, *, final=False):
+    """Return the bytes of one event, as a script has them."""
+    told = {"type": "task_progress", "message": content}
+    return "data: " + json.dumps({"id": None, "ok": True, "result": told, "final": final}) + "\n\n"
+
+
+@contextlib.contextmanager
+def streaming(*steps, **limits):
+    """Stream what a server sends in these steps; give the stream and the server."""
+    script = {"routes": {"POST /tasks/stream": [list(steps)]}}
+    config = TransportConfig(limits=TransportLimits(**limits))
+    with (
+        ScriptedServer(script) as server,
+        SSEJSONRPCTransport(timeout=10, config=config) as transport,
+        AgentClient(transport) as client,
+        client.send_task_streaming(server.base, new_task()) as stream,
+    ):
+        yield stream, server
+
+
+def read(stream):
+    """Read to the end; return the messages and the error after them."""
+    found = []
+    try:
+        for told in stream:
+            found.append(told["message"])
+    except Exception as error:
+        return found, error
+    return found, None
+
+
+@pytest.mark.parametrize("pieces", [1, 2], ids=["in one piece", "in two"])
+def test_events_before_one_that_is_too_large_arrive(pieces):
+    data = [event("a") + event("b"), event("x" * 3000)]
+    sent = ["".join(data)] if pieces == 1 else data
+    chunks = [{"op": "chunk", "data": piece} for piece in sent]
+
+    with streaming(CHUNKS, *chunks, {"op": "hold", "s": 30}, max_event_bytes=2000) as opened:
+        stream, server = opened
+        found, error = read(stream)
+
+        assert server.wait_for_end(within=2) == "client"
+    assert found == ["a", "b"]
+    assert type(error) is TransportLimitError
+    assert "limit is 2000" in str(error)
+    assert server.base in str(error)
+
+
+def test_an_event_that_never_ends_is_given_up_at_the_limit():
+    steps = [
+        CHUNKS,
+        {"op": "chunk", "data": event("a")},
+        {"op": "chunk", "data": "data: " + "x" * 3000},
+        {"op": "hold", "s": 30},
+    ]
+
+    with streaming(*steps, max_event_bytes=2000) as (stream, _):
+        found, error = read(stream)
+
+    assert found == ["a"]
+    assert type(error) is TransportLimitError
+
+
+def test_what_follows_the_final_envelope_is_not_read():
+    data = event("a") + event("b", final=True) + event("c") + "data: no JSON\n\n"
+
+    with streaming(CHUNKS, {"op": "chunk", "data": data}, {"op": "end_chunks"}) as (stream, _):
+        assert read(stream) == (["a", "b"], None)
+
+
+def test_a_body_without_length_may_end_with_its_connection():
+    steps = [TO_THE_CLOSE, {"op": "send", "data": event("a") + event("b", final=True)}]
+
+    with streaming(*steps, CLOSE) as (stream, _):
+        assert read(stream) == (["a", "b"], None)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [TO_THE_CLOSE, {"op": "send", "data": event("a")}, CLOSE],
+        [CHUNKS, {"op": "chunk", "data": event("a")}, CLOSE],
+        [CHUNKS, {"op": "chunk", "data": event("a")}, {"op": "end_chunks"}],
+        [CHUNKS, {"op": "chunk", "data": event("a") + "data: {"}, {"op": "end_chunks"}],
+        [CHUNKS, {"op": "chunk", "data": event("a")}, {"op": "send", "data": "40\r\nda"}, CLOSE],
+    ],
+    ids=["no length", "no last chunk", "no final", "half an event", "half a chunk"],
+)
+def test_a_body_that_ends_before_the_stream_is_an_interruption(steps):
+    with streaming(*steps) as (stream, _):
+        found, error = read(stream)
+        again = read(stream)
+
+    assert found == ["a"]
+    assert type(error) is StreamInterruptedError
+    assert again == ([], error)
+
+
+@pytest.mark.parametrize("wrong", ["no JSON", "[]", '"text"', '{"ok": 1}', '{"ok": true,'])
+def test_what_is_no_envelope_comes_after_the_events_before_it(wrong):
+    data = event("a") + f"data: {wrong}\n\n"
+
+    with streaming(CHUNKS, {"op": "chunk", "data": data}, {"op": "end_chunks"}) as (stream, _):
+        found, error = read(stream)
+
+    assert found == ["a"]
+    assert isinstance(error, TransportProtocolError)
+
+
+@pytest.mark.parametrize("framing", ["zz\r\n", "-5\r\n", "+5\r\n", "5\r\ndata:too long\r\n"])
+def test_wrong_chunks_end_the_stream_after_the_events_before_them(framing):
+    data = event("a")
+    steps = [CHUNKS, {"op": "send", "data": f"{len(data):x}\r\n{data}\r\n{framing}"}]
+
+    with streaming(*steps, {"op": "hold", "s": 30}) as (stream, server):
+        found, error = read(stream)
+
+        assert server.wait_for_end(within=2) == "client"
+    assert found == ["a"]
+    assert error is not None
+    assert server.base in str(error)
