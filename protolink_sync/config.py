@@ -257,8 +257,8 @@ class TransportConfig:
         retry: Retries.
         keepalive_interval: Seconds after which an idle connection counts as old: it is not used
             again after three quarters of them. None: idle connections do not age.
-        keepalive_timeout: Seconds a WebSocket peer may leave a ping unanswered. (Over gRPC none
-            are sent: peers close the connection of who pings more often than each five minutes.)
+        keepalive_timeout: Of an agent hosted here: seconds after which an idle connection is
+            closed. Clients send no pings of their own; a WebSocket peer's are answered.
         shutdown_timeout: Seconds ``close()`` waits at most for worker threads.
         idempotency_ttl: Seconds for which a peer remembers an idempotency key. No attempt begins
             later than this after the first.

@@ -397,6 +397,7 @@ def credential_headers(
         )
     for name, value in headers.items():
         check_header(name, value, what="the credentials callable's result")
+        _check_not_own(name, what="the credentials callable's result")
     return headers
 
 

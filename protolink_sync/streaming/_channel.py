@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["Channel", "End"]
@@ -12,6 +13,9 @@ __all__ = ["Channel", "End"]
 # bytes of them, or one event that alone is larger.
 _MAX_EVENTS = 256
 _MAX_BYTES = 4 * 1024 * 1024
+
+# How often a worker that waits for room looks whether its call was ended.
+_LOOK_AGAIN = 0.05
 
 # The longest single wait: CPython can lose the wake-up of a signal that arrives just before its
 # thread falls asleep, and Ctrl-C must get through all the same.
@@ -49,6 +53,8 @@ class Channel:
         self.closed = False
         # The finished task, as the last status has it; also before the consumer has read it.
         self.last_task: Any = None
+        # Whether the stream came to its end, as opposed to having broken or been closed.
+        self.finished = False
 
     def put(self, events: list[Any], size: int) -> None:
         """Hand events over; they go at once, whatever waits already (the worker).
@@ -68,11 +74,15 @@ class Channel:
             or self._bytes - self._taken_bytes >= _MAX_BYTES
         )
 
-    def wait_for_room(self) -> None:
-        """Wait until the consumer has taken enough, or is gone (the worker)."""
+    def wait_for_room(self, is_over: Callable[[], bool]) -> None:
+        """Wait until the consumer has taken enough, or is gone (the worker).
+
+        Args:
+            is_over: Whether the call was ended meanwhile; nobody can wake the worker for that.
+        """
         with self._lock:
-            while self.is_full():
-                self._drained.wait(_LONGEST_WAIT)
+            while self.is_full() and not is_over():
+                self._drained.wait(_LOOK_AGAIN)
 
     def end(self, error: BaseException | None) -> None:
         """Say that nothing more comes (the worker)."""

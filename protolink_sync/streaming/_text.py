@@ -53,7 +53,9 @@ class AnswerText:
 
     def rest(self, answer: str) -> str:
         """Return the answer of a finished task, unless the events have brought it already."""
-        return "" if self._anything else answer
+        # A step that was held back and never replaced is in the task alone.
+        held = bool(self._begin) and not self._is_prose
+        return answer if held or not self._anything else ""
 
     def _piece(self, step: Any, piece: str) -> str:
         if step != self._step:

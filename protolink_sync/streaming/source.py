@@ -31,6 +31,9 @@ class EventSource(Protocol):
     def resume(self) -> None:
         """Let it go on."""
 
+    def is_over(self) -> bool:
+        """Return whether the call was ended: the next :meth:`read` raises (the worker)."""
+
     def abort(self) -> None:
         """End a blocked :meth:`read` at once; any thread, a finalizer too, any number of times."""
 

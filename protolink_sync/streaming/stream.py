@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import itertools
 import os
@@ -12,6 +13,7 @@ from typing import Any
 
 from protolink_sync.errors import (
     CallCancelledError,
+    ModelError,
     StreamInterruptedError,
     TransportProtocolError,
     TransportRemoteError,
@@ -39,6 +41,7 @@ def _pump(source: EventSource, channel: Channel) -> None:
         while not channel.closed:
             got = source.read()
             if got is None:
+                channel.finished = True
                 break
             events, size = got
             if first and len(events) > 1:
@@ -51,7 +54,7 @@ def _pump(source: EventSource, channel: Channel) -> None:
             channel.put(events, size)
             if channel.is_full():
                 source.pause()
-                channel.wait_for_room()
+                channel.wait_for_room(source.is_over)
                 source.resume()
     except BaseException as caught:
         error = caught
@@ -76,6 +79,16 @@ def finished_task(event: Any) -> Any:
         if isinstance(metadata, dict):
             return metadata.get("task")
     return None
+
+
+def _task_of(data: Any) -> Task:
+    """Return the task that a final status carries."""
+    try:
+        return Task.from_dict(data)
+    except ModelError as error:
+        raise TransportProtocolError(
+            f"the task in the final status has the wrong shape: {error}"
+        ) from error
 
 
 class EventStream:
@@ -107,6 +120,8 @@ class EventStream:
         self._position = 0
         self._end: End | None = None
         self._closed = False
+        self._reading = threading.RLock()
+        # The thread that waits for an event now.
         self._reader: int | None = None
         self._events = 0
         self._last_state: str | None = None
@@ -129,7 +144,17 @@ class EventStream:
         return self
 
     def __next__(self) -> Any:
-        if self._position >= len(self._batch):
+        if not self._reading.acquire(blocking=False):
+            raise RuntimeError(
+                "another thread reads this stream: a stream has one reader at a time"
+            )
+        try:
+            return self._next()
+        finally:
+            self._reading.release()
+
+    def _next(self) -> Any:
+        if self._closed or self._position >= len(self._batch):
             self._take()
         event = self._batch[self._position]
         # So that an event the caller has done with does not live as long as its batch.
@@ -144,12 +169,7 @@ class EventStream:
             raise RuntimeError(
                 "this stream belongs to the parent process: a forked child cannot read it"
             )
-        me = threading.get_ident()
-        if self._reader is not None and self._reader != me:
-            raise RuntimeError(
-                "another thread reads this stream: a stream has one reader at a time"
-            )
-        self._reader = me
+        self._reader = threading.get_ident()
         try:
             while self._end is None and not self._closed:
                 got = self._channel.take()
@@ -167,7 +187,9 @@ class EventStream:
             raise StopIteration
         if isinstance(error, StreamInterruptedError):
             error.task_id, error.last_state = self._task_id, self._last_state
-            error.events, error.task = self._events, self.task
+            error.events = self._events
+            with contextlib.suppress(TransportProtocolError):  # this error counts, not the task's
+                error.task = self.task
         raise error
 
     def _see(self, event: Any) -> None:
@@ -185,7 +207,7 @@ class EventStream:
     def task(self) -> Task | None:
         """The whole task, once its final status was read; else None."""
         if self._task is None and self._task_data is not None:
-            self._task = Task.from_dict(self._task_data)
+            self._task = _task_of(self._task_data)
         return self._task
 
     @property
@@ -268,20 +290,20 @@ class EventStream:
         """
         if self._canceller is None:
             raise RuntimeError("this stream has no task that could be cancelled")
-        if not self._worker.is_alive():
+        if self._channel.finished:
             return self._ended_task()
         try:
             return self._canceller(reason, timeout)
         except TransportRemoteError:
             # It may have ended at this moment: then its end is on its way to us.
             self._worker.join(_END_ON_ITS_WAY)
-            if self._worker.is_alive():
+            if not self._channel.finished:
                 raise
             return self._ended_task()
 
     def _ended_task(self) -> Task | None:
         data = self._channel.last_task
-        return self.task if data is None else Task.from_dict(data)
+        return self.task if data is None else _task_of(data)
 
     def __enter__(self) -> EventStream:
         return self

@@ -61,7 +61,8 @@ class Addresses:
         except ValueError as error:
             raise ValueError(f"{url!r} is no URL: {error}") from None
         self._check_parts(url, parts, port)
-        return url.rstrip("/")
+        # One spelling of the scheme: who compares it must not take GRPCS:// for no TLS.
+        return parts.scheme + url[len(parts.scheme) :].rstrip("/")
 
     def _check_parts(self, url: str, parts: SplitResult, port: int | None) -> None:
         if parts.scheme not in self._schemes:

@@ -82,11 +82,16 @@ def checked_proxy(proxy: str) -> str:
     if not isinstance(proxy, str):
         raise TypeError(f"proxy is a {type(proxy).__name__}, must be a str")
     url = proxy if "://" in proxy else f"http://{proxy}"
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    # Behind the host there is nothing; a "/" in a password must be written as %2F.
+    if not usable or "@" in parts.path or parts.query or parts.fragment:
         raise ValueError(
-            f"the proxy (scheme {parts.scheme!r}, host {parts.hostname!r}) cannot be used: it must "
-            "be given as http://host:port or https://host:port"
+            "the proxy's URL cannot be used: it must be http://host:port or https://host:port; "
+            "a user and a password before the host are written with %2F for / and so on"
         )
     return url
 

@@ -97,6 +97,10 @@ class Feed:
         """Let it begin anew."""
         self._call.limit("idle", self._idle_timeout)
 
+    def is_over(self) -> bool:
+        """Return whether the call was ended."""
+        return self._call.ended is not None
+
     def abort(self) -> None:
         """End a blocked read at once."""
         self._call.abort("left")

@@ -172,7 +172,8 @@ class Cuttable:
         """Return whether the connection is open and nothing waits to be read."""
         duplicate = self._duplicate
         silent = False
-        if duplicate is not None:
+        # Windows has no such flag: there a connection is used once.
+        if duplicate is not None and hasattr(socket, "MSG_DONTWAIT"):
             try:
                 # On the duplicate also for TLS, whose sockets refuse these flags.
                 duplicate.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)

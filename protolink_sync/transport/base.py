@@ -53,8 +53,8 @@ __all__ = ["Call", "Transport", "TransportCapabilities"]
 
 _log = logging.getLogger("protolink_sync.transport")
 
-# Headers whose values are secrets, so that a transport that has one is not pickled.
-_SECRET_HEADERS = frozenset(("authorization", "cookie", "proxy-authorization", "x-api-key"))
+# In the names of headers whose values are secrets: a transport that has one is not pickled.
+_SECRET_WORDS = ("auth", "cookie", "credential", "key", "pass", "secret", "token")
 
 # What a peer answers that wants other credentials: over HTTP, and over gRPC.
 _MAY_BE_STALE = (401, "UNAUTHENTICATED")
@@ -566,6 +566,10 @@ class Transport:
         self._check_process()
         for call in self._slots.calls() | self._stream_slots.calls():
             call.abort("closed")
+        # The workers of streams end by themselves now; no event tells when the last one has.
+        end = time.monotonic() + self._config.shutdown_timeout
+        while self._stream_slots.active and time.monotonic() < end:
+            time.sleep(0.002)
         self._close()
 
     def __enter__(self) -> Any:
@@ -600,7 +604,9 @@ class Transport:
         return self._url
 
     def __reduce__(self) -> Any:
-        secret = sorted(name for name in self._headers if name.lower() in _SECRET_HEADERS)
+        secret = sorted(
+            name for name in self._headers if any(word in name.lower() for word in _SECRET_WORDS)
+        )
         if secret:
             raise TypeError(
                 f"headers= of this {type(self).__name__} holds a secret ({', '.join(secret)}) and "

@@ -26,6 +26,8 @@ __all__ = ["RuntimeTransport"]
 # A worker that had nothing to do for so many seconds ends.
 _IDLE_SECONDS = 10.0
 
+_LONGEST_WAIT = 0.5
+
 _numbers = itertools.count(1)
 
 # The transports inside whose calls the current code runs, from the outermost.
@@ -63,7 +65,13 @@ class _Job:
 
     def wait(self) -> bytes | None:
         """Return the answer, or None if the call was ended."""
-        answer = self._answer.get()
+        while True:
+            # In slices: CPython can lose the wake-up of a signal that comes just before a wait.
+            try:
+                answer = self._answer.get(timeout=_LONGEST_WAIT)
+                break
+            except queue.Empty:
+                continue
         if isinstance(answer, BaseException):
             raise answer
         return answer

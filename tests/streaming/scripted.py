@@ -52,6 +52,9 @@ class ScriptedSource:
     def resume(self):
         self._called("resume")
 
+    def is_over(self):
+        return self.aborted.is_set() if hasattr(self, "aborted") else False
+
     def abort(self):
         self.aborted.set()
         self._steps.put(None)

@@ -33,7 +33,7 @@ def taken(channel):
 
 def waiting_for_room(channel):
     """Wait for room in a thread of its own; call the result to see that it came."""
-    thread = threading.Thread(target=channel.wait_for_room, daemon=True)
+    thread = threading.Thread(target=channel.wait_for_room, args=(lambda: False,), daemon=True)
     thread.start()
 
     def came():
@@ -147,7 +147,7 @@ def test_all_events_pass_in_order_between_two_threads(channel):
         for number in range(count):
             channel.put([number], 100)
             if channel.is_full():
-                channel.wait_for_room()
+                channel.wait_for_room(lambda: False)
         channel.end(None)
 
     worker = threading.Thread(target=work, daemon=True)
