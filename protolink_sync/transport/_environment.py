@@ -82,6 +82,7 @@ def checked_proxy(proxy: str) -> str:
     if not isinstance(proxy, str):
         raise TypeError(f"proxy is a {type(proxy).__name__}, must be a str")
     url = proxy if "://" in proxy else f"http://{proxy}"
+    scheme = url.partition("://")[0]
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -90,8 +91,8 @@ def checked_proxy(proxy: str) -> str:
     # Behind the host there is nothing; a "/" in a password must be written as %2F.
     if not usable or "@" in parts.path or parts.query or parts.fragment:
         raise ValueError(
-            "the proxy's URL cannot be used: it must be http://host:port or https://host:port; "
-            "a user and a password before the host are written with %2F for / and so on"
+            f"the proxy's URL (scheme {scheme!r}) cannot be used: it must be http://host:port or "
+            "https://host:port; a user and a password before the host are written with %2F for / and so on"
         )
     return url
 

@@ -162,7 +162,8 @@ def test_a_token_forgets_the_calls_that_are_over(peer):
         finally:
             tracemalloc.stop()
 
-        assert after - before < 20_000
+        # 50 bytes a call: the smallest thing that could be left of one is larger.
+        assert after - before < 50_000
 
 
 def test_a_token_is_flat_over_a_hundred_thousand_registrations():
