@@ -92,7 +92,7 @@ def checked_proxy(proxy: str) -> str:
     if not usable or "@" in parts.path or parts.query or parts.fragment:
         raise ValueError(
             f"the proxy's URL (scheme {scheme!r}) cannot be used: it must be http://host:port or "
-            "https://host:port; a user and a password before the host are written with %2F for / and so on"
+            "https://host:port; in a user and a password before the host, / is written %2F"
         )
     return url
 
