@@ -29,6 +29,9 @@ class Reply(http.client.HTTPResponse):
 
     headers: dict[str, str]  # type: ignore[assignment]
 
+    def flush(self) -> None:
+        """Do nothing: it is only read. http.client asks a file that may be closed already."""
+
     def begin(self) -> None:
         """Read status and headers of the final reply.
 

@@ -159,7 +159,7 @@ REFUSED = {
     "a number as key": (b"{1: 2}", "property name"),
     "single quotes": (b"'a'", "Expecting value"),
     "a line break in a text": (b'"a\nb"', "control character"),
-    "a comma too many": (b"[1,]", "Expecting value"),
+    "a comma too many": (b"[1,]", "line 1 column"),
     "a comment": (b"/**/1", "Expecting value"),
     "a leading zero": (b"01", "Extra data"),
     "a leading plus": (b"+1", "Expecting value"),
