@@ -97,7 +97,8 @@ class EventStream:
     Iterate over it, or use :meth:`result`, :meth:`text` or :meth:`run_events`; they share one
     position, and one thread reads at a time. Leaving the loop, ``with``, :meth:`close` and
     garbage collection end the stream and its connection. Over SSE and gRPC a ProtoLink agent
-    cancels the task then, over WebSocket and A2A it goes on; :meth:`cancel` ends it in any case.
+    cancels the task then; over WebSocket it goes on, at least to its next event. :meth:`cancel`
+    asks the agent to end it in any case.
 
     The stream ends normally only with the mark that says so. Everything else raises: a
     connection that breaks is a :class:`~protolink_sync.errors.StreamInterruptedError`.
@@ -121,8 +122,6 @@ class EventStream:
         self._end: End | None = None
         self._closed = False
         self._reading = threading.RLock()
-        # The thread that waits for an event now.
-        self._reader: int | None = None
         self._events = 0
         self._last_state: str | None = None
         self._task: Task | None = None
@@ -169,18 +168,14 @@ class EventStream:
             raise RuntimeError(
                 "this stream belongs to the parent process: a forked child cannot read it"
             )
-        self._reader = threading.get_ident()
-        try:
-            while self._end is None and not self._closed:
-                got = self._channel.take()
-                if isinstance(got, End):
-                    self._end = got
-                elif not self._closed:
-                    self._batch, self._position = got, 0
-                    if got:
-                        return
-        finally:
-            self._reader = None
+        while self._end is None and not self._closed:
+            got = self._channel.take()
+            if isinstance(got, End):
+                self._end = got
+            elif not self._closed:
+                self._batch, self._position = got, 0
+                if got:
+                    return
         self._batch, self._position = [], 0
         error = None if self._closed or self._end is None else self._end.error
         if error is None:

@@ -205,10 +205,17 @@ def test_a_source_that_fails_to_close_does_not_keep_the_reader(monkeypatch):
 # --- one reader ---------------------------------------------------------------------------------
 
 
+def is_being_read(stream):
+    free = stream._reading.acquire(blocking=False)
+    if free:
+        stream._reading.release()
+    return not free
+
+
 def test_one_thread_reads_at_a_time():
     stream, source = stream_of([1])
     reading = Reading(stream)
-    assert eventually(lambda: stream.events == 1 and stream._reader is not None)
+    assert eventually(lambda: stream.events == 1 and is_being_read(stream))
 
     with pytest.raises(RuntimeError, match="one reader at a time"):
         next(stream)
@@ -233,7 +240,7 @@ def test_threads_may_read_one_after_the_other():
 def test_close_wakes_a_blocked_reader():
     stream, source = stream_of([1])
     reading = Reading(stream)
-    assert eventually(lambda: stream._reader is not None and stream.events == 1)
+    assert eventually(lambda: stream.events == 1 and is_being_read(stream))
 
     stream.close()
 
