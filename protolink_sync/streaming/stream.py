@@ -113,19 +113,22 @@ class EventStream:
         task_id: str | None = None,
         canceller: Callable[[str | None, float | None], Task] | None = None,
     ) -> None:
-        self._source = source
-        self._channel = Channel()
         self._task_id = task_id
         self._canceller = canceller
-        self._batch: list[Any] = []
-        self._position = 0
-        self._end: End | None = None
         self._closed = False
         self._reading = threading.RLock()
         self._events = 0
         self._last_state: str | None = None
         self._task: Task | None = None
         self._task_data: Any = None
+        self._start(source)
+
+    def _start(self, source: EventSource) -> None:
+        """Read a source from now on."""
+        self._channel = Channel()
+        self._batch: list[Any] = []
+        self._position = 0
+        self._end: End | None = None
         self._worker = threading.Thread(
             # With the caller's context variables, for log filters and tracing.
             target=contextvars.copy_context().run,

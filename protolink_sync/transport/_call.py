@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from protolink_sync._deadline import CancelToken, Deadline
 
@@ -17,8 +17,11 @@ class Call(Deadline):
     Args:
         timeout: Budget in seconds, counted from now; ``math.inf`` for none.
         cancel: Token that ends the call.
+        codec: What makes bytes of the call and a value of the answer.
+        credentials: What the peer is shown, as ``check_credentials`` returns it.
 
     Attributes:
+        connect_timeout: Bound of resolving, connecting and TLS; None for the transport's.
         outcome: How the call ends as things stand; None before it begins and once it is counted.
         over: Whether all that the call held is given back.
         sent: Bytes of the bodies sent.
@@ -27,10 +30,29 @@ class Call(Deadline):
         submits: Whether the call gives the peer a task to work on.
     """
 
-    __slots__ = ("outcome", "over", "received", "sent", "streams", "submits")
+    __slots__ = (
+        "codec",
+        "connect_timeout",
+        "credentials",
+        "outcome",
+        "over",
+        "received",
+        "sent",
+        "streams",
+        "submits",
+    )
 
-    def __init__(self, timeout: float, cancel: CancelToken | None) -> None:
+    def __init__(
+        self,
+        timeout: float,
+        cancel: CancelToken | None,
+        codec: Any = None,
+        credentials: Any = None,
+    ) -> None:
         super().__init__(timeout, cancel=cancel)
+        self.codec = codec
+        self.credentials = credentials
+        self.connect_timeout: float | None = None
         self.outcome: Outcome | None = None
         self.over = False
         self.sent = 0

@@ -164,7 +164,8 @@ class Pool(IdlePool[Connection], HTTPConnectionPool):
         if connection is None:
             connection = self._new_conn()  # type: ignore[assignment]
             assert connection is not None
-            connection.timeout = self.connect_timeout
+            own = call.connect_timeout
+            connection.timeout = self.connect_timeout if own is None else own
         connection.call = call
         if not call.lend(connection):
             # Ended between its last look and now: nothing was cut, so nothing may be sent.

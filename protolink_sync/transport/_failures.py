@@ -18,7 +18,7 @@ __all__ = ["describe", "ended_error"]
 
 # The bounds that can end a call, as the caller knows them.
 _LIMITS = {
-    "connect": "TransportConfig.connect_timeout",
+    "connect": "connect_timeout",
     "attempt": "RetryPolicy.attempt_timeout",
     "idle": "idle_timeout",
 }

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from protolink_sync.errors import StreamInterruptedError
 from protolink_sync.transport._call import Call
-from protolink_sync.wire import TransportRequestContext, envelope
+from protolink_sync.wire import TransportRequestContext
 
 __all__ = ["Feed", "OpenStream"]
 
@@ -53,9 +53,18 @@ class Feed:
         self._finish = finish
         self._final = False
         self._error: Exception | None = None
+        self._first: tuple[list[Any], int] | None = None
+
+    def prime(self) -> None:
+        """Wait for the first events, which the first :meth:`read` returns then."""
+        self._first = self._read()
 
     def read(self) -> tuple[list[Any], int] | None:
         """Wait for the next events; None at the end of the stream."""
+        first, self._first = self._first, None
+        return self._read() if first is None else first
+
+    def _read(self) -> tuple[list[Any], int] | None:
         while self._error is None and not self._final:
             payloads = self._opened.receive()
             if payloads is None:
@@ -78,7 +87,7 @@ class Feed:
         size = 0
         try:
             for payload in payloads:
-                event, self._final = envelope.decode_event(payload, self._context)
+                event, self._final = self._call.codec.decode_event(payload, self._context)
                 # The envelope that closes a stream may carry no event.
                 if event is not None or not self._final:
                     events.append(event)

@@ -12,7 +12,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import attrs
 
@@ -37,7 +37,7 @@ from protolink_sync.security import (
     credential_headers,
 )
 from protolink_sync.specs import TASK_CANCEL_REQUEST, TASK_REQUEST, TASK_STREAM_REQUEST
-from protolink_sync.streaming import EventStream
+from protolink_sync.streaming import EventSource, EventStream
 from protolink_sync.transport._addresses import Addresses
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._failures import describe, ended_error
@@ -62,6 +62,8 @@ _MAY_BE_STALE = (401, "UNAUTHENTICATED")
 _DEFAULT_TIMEOUT = 300.0
 
 _DEFAULTS = TransportConfig()
+
+_Stream = TypeVar("_Stream", bound=EventStream)
 
 
 @attrs.frozen
@@ -91,7 +93,11 @@ class TransportCapabilities:
 
 
 class Codec(Protocol):
-    """What turns a call into bytes and an answer into a value: a module of the room wire."""
+    """What turns a call into bytes and an answer into a value: a module of the room wire.
+
+    For streams over HTTP it also has ``decode_instead``, which takes an answer that is no stream
+    as ``decode`` does, and returns the messages in it or raises what it says.
+    """
 
     def encode_body(self, spec: ClientRequestSpec, data: Any) -> bytes | None:
         """Return the encoded data of a call."""
@@ -115,6 +121,9 @@ class Codec(Protocol):
         now: Callable[[], float],
     ) -> Any:
         """Return the value of an answer, or raise what it says."""
+
+    def decode_event(self, payload: bytes, context: TransportRequestContext) -> tuple[Any, bool]:
+        """Return the event in one message of a stream, and whether it is the last."""
 
 
 class Transport:
@@ -268,12 +277,61 @@ class Transport:
             CallCancelledError: The token was cancelled.
             ClientClosedError: The transport was closed.
         """
-        call = Call(self._timeout if timeout is None else seconds("timeout", timeout), cancel)
+        if not isinstance(request_spec, ClientRequestSpec):
+            kind = type(request_spec).__name__
+            raise TypeError(f"request_spec is a {kind}, not a ClientRequestSpec")
+        self._check_open()
+        url = self._peer(base_url)
+        budget = self._timeout if timeout is None else seconds("timeout", timeout)
+        call = Call(budget, cancel, self._codec, self._credentials)
         # Twice, because Ctrl-C may come at any line, also between the end of the call and the
         # first _end(), or inside it. A second time finds nothing left to do.
         try:
             try:
-                return self._send(call, request_spec, base_url, data, params, idempotency_key)
+                call.submits = request_spec.path == TASK_REQUEST.path
+                return self._send(call, request_spec, url, data, params, idempotency_key)
+            finally:
+                self._end(call)
+        finally:
+            self._end(call)
+
+    def send_as(
+        self,
+        codec: Codec,
+        request_spec: ClientRequestSpec,
+        url: str,
+        data: Any = None,
+        *,
+        timeout: float,
+        cancel: CancelToken | None = None,
+        credentials: Credentials | None = None,
+        connect_timeout: float | None = None,
+        submits: bool = False,
+    ) -> Any:
+        """Carry out one operation of another protocol, as :meth:`send` does of ProtoLink's.
+
+        For clients of that protocol, which share connections, limits and counters with this
+        transport.
+
+        Args:
+            codec: Makes the bytes of the call and the value of the answer.
+            request_spec: The operation: its name, whether it may be repeated, its parser.
+            url: The whole address; the codec gives the path that is put behind it.
+            data: What the operation sends.
+            timeout: Budget in seconds for all of it; ``math.inf`` for none.
+            cancel: Token that ends the call.
+            credentials: What the peer is shown, as ``check_credentials`` returns it; never the
+                transport's own.
+            connect_timeout: Seconds for resolving, connecting and TLS; None for the transport's.
+            submits: Whether the peer is given a task to work on, which errors then say.
+        """
+        self._check_open()
+        call = Call(timeout, cancel, codec, credentials)
+        call.connect_timeout = connect_timeout
+        call.submits = submits
+        try:
+            try:
+                return self._send(call, request_spec, url, data, None, None)
             finally:
                 self._end(call)
         finally:
@@ -283,20 +341,15 @@ class Transport:
         self,
         call: Call,
         spec: ClientRequestSpec,
-        base_url: str | None,
+        url: str,
         data: Any,
         params: Mapping[str, Any] | None,
         key: str | None,
     ) -> Any:
-        if not isinstance(spec, ClientRequestSpec):
-            raise TypeError(f"request_spec is a {type(spec).__name__}, not a ClientRequestSpec")
-        self._check_open()
-        url = self._peer(base_url)
-        body = self._codec.encode_body(spec, data)
-        call.submits = spec.path == TASK_REQUEST.path and spec.method == "POST"
+        body = call.codec.encode_body(spec, data)
         context = TransportRequestContext(spec.name, url, os.urandom(16).hex())
         context.idempotency_key = self._key(call, spec, context, data, body, key)
-        request = self._codec.encode(spec, context, body, data, params)
+        request: WireRequest = call.codec.encode(spec, context, body, data, params)
         self._check_size(request)
         try:
             self._enter(call, context)
@@ -390,14 +443,14 @@ class Transport:
         context = request.context
         if not call.may_go_on():
             raise self._ended(call, context)
-        request.credentials = credential_headers(self._credentials, context.url)
+        request.credentials = credential_headers(call.credentials, context.url)
         try:
             return act()
         except AuthenticationError as error:
-            if error.status_code not in _MAY_BE_STALE or not callable(self._credentials):
+            if error.status_code not in _MAY_BE_STALE or not callable(call.credentials):
                 raise
             # The peer has not processed what it refused, so the call may go out again.
-            fresh = credential_headers(self._credentials, context.url, refresh=True)
+            fresh = credential_headers(call.credentials, context.url, refresh=True)
             if fresh == request.credentials:
                 raise
             request.credentials = fresh
@@ -420,10 +473,10 @@ class Transport:
                 call.elapsed() * 1000,
                 context.request_id,
             )
-        return self._decode(reply, context)
+        return self._decode(reply, context, call)
 
-    def _decode(self, reply: WireReply, context: TransportRequestContext) -> Any:
-        return self._codec.decode(
+    def _decode(self, reply: WireReply, context: TransportRequestContext, call: Call) -> Any:
+        return call.codec.decode(
             reply,
             context,
             retryable_statuses=self._config.retry.retryable_statuses,
@@ -465,14 +518,75 @@ class Transport:
                 "transport that streams",
                 url=agent_url,
             )
-        call = Call(math.inf if timeout is None else seconds("timeout", timeout), cancel)
-        call.streams = True
+        self._check_open()
+        url = self._peer(agent_url)
+        budget = math.inf if timeout is None else seconds("timeout", timeout)
         idle = self._timeout if idle_timeout is None else seconds("idle_timeout", idle_timeout)
-        stream: EventStream | None = None
+        call = Call(budget, cancel, self._codec, self._credentials)
+        return self._subscribed(
+            call,
+            TASK_STREAM_REQUEST,
+            url,
+            task,
+            idle,
+            lambda source: EventStream(
+                source,
+                task_id=task_id(task),
+                canceller=lambda reason, limit: self._cancel_streamed(url, task, reason, limit),
+            ),
+        )
+
+    def subscribe_as(
+        self,
+        codec: Codec,
+        request_spec: ClientRequestSpec,
+        url: str,
+        data: Any,
+        make: Callable[[EventSource], _Stream],
+        *,
+        timeout: float = math.inf,
+        idle_timeout: float = math.inf,
+        cancel: CancelToken | None = None,
+        credentials: Credentials | None = None,
+        connect_timeout: float | None = None,
+        primed: bool = False,
+    ) -> _Stream:
+        """Open a stream of another protocol; see :meth:`send_as`.
+
+        Args:
+            codec: Makes the bytes of the call and the events of the answer.
+            request_spec: The operation.
+            url: The whole address.
+            data: What the operation sends.
+            make: Makes the stream; what it is given is read by the stream's worker.
+            timeout: Seconds from now to the end of the stream.
+            idle_timeout: Seconds to the first event and from one event to the next.
+            cancel: Token that ends the stream.
+            credentials: What the peer is shown; never the transport's own.
+            connect_timeout: Seconds for resolving, connecting and TLS; None for the transport's.
+            primed: Wait for the first event here, so that what comes instead of it is raised here.
+        """
+        self._check_open()
+        call = Call(timeout, cancel, codec, credentials)
+        call.connect_timeout = connect_timeout
+        return self._subscribed(call, request_spec, url, data, idle_timeout, make, primed)
+
+    def _subscribed(
+        self,
+        call: Call,
+        spec: ClientRequestSpec,
+        url: str,
+        data: Any,
+        idle: float,
+        make: Callable[[EventSource], _Stream],
+        primed: bool = False,
+    ) -> _Stream:
+        call.streams = call.submits = True
+        stream: _Stream | None = None
         # Twice, as in send(). Once the stream stands, its worker ends the call.
         try:
             try:
-                stream = self._subscribe(call, agent_url, task, idle)
+                stream = make(self._feed(call, spec, url, data, idle, primed))
             finally:
                 if stream is None:
                     self._end(call)
@@ -481,13 +595,12 @@ class Transport:
                 self._end(call)
         return stream
 
-    def _subscribe(self, call: Call, agent_url: str, task: Task, idle: float) -> EventStream:
-        self._check_open()
-        url = self._peer(agent_url)
-        spec = TASK_STREAM_REQUEST
-        call.submits = True
+    def _feed(
+        self, call: Call, spec: ClientRequestSpec, url: str, data: Any, idle: float, primed: bool
+    ) -> Feed:
         context = TransportRequestContext(spec.name, url, os.urandom(16).hex())
-        request = self._codec.encode(spec, context, self._codec.encode_body(spec, task), task)
+        body = call.codec.encode_body(spec, data)
+        request: WireRequest = call.codec.encode(spec, context, body, data)
         self._check_size(request)
         try:
             call.outcome = "cancelled"
@@ -499,17 +612,15 @@ class Transport:
             call.sent = len(request.body or b"")
             opened = self._authorized(call, request, lambda: self._open_stream(request, call))
             call.limit("idle", idle)
+            feed = Feed(
+                opened, call, context, idle, lambda error: self._stream_over(call, context, error)
+            )
+            if primed:
+                feed.prime()
         except BaseException as error:
             self._account(call, context, error)
             raise
-        feed = Feed(
-            opened, call, context, idle, lambda error: self._stream_over(call, context, error)
-        )
-        return EventStream(
-            feed,
-            task_id=task_id(task),
-            canceller=lambda reason, timeout: self._cancel_streamed(url, task, reason, timeout),
-        )
+        return feed
 
     def _stream_over(
         self, call: Call, context: TransportRequestContext, error: BaseException | None

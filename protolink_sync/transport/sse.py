@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from typing import ClassVar
 
@@ -10,14 +11,14 @@ from protolink_sync.errors import (
     StreamInterruptedError,
     TransportConnectionError,
     TransportLimitError,
-    TransportProtocolError,
 )
 from protolink_sync.transport._body import BodyReader
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._connections import Connection, Pool
+from protolink_sync.transport._feed import OpenStream
 from protolink_sync.transport.base import TransportCapabilities
 from protolink_sync.transport.http import FOREIGN_ERRORS, HTTPTransport
-from protolink_sync.wire import EventReader, WireReply, WireRequest, envelope
+from protolink_sync.wire import EventReader, WireReply, WireRequest
 
 __all__ = ["SSEJSONRPCTransport"]
 
@@ -40,7 +41,7 @@ class SSEJSONRPCTransport(HTTPTransport):
         networked=True, streaming=True, tls=True, bidirectional=False, persistent_connections=True
     )
 
-    def _open_stream(self, request: WireRequest, deadline: Call) -> _SSEStream:
+    def _open_stream(self, request: WireRequest, deadline: Call) -> OpenStream:
         context = request.context
         route = self._net().route(context.url + request.path)
         try:
@@ -54,7 +55,15 @@ class SSEJSONRPCTransport(HTTPTransport):
         if deadline.ended is not None:
             raise self._ended(deadline, context)
         route.pool.give_back(connection, deadline)
-        return self._refused(WireReply(reply.status, reply.reason, reply.headers, body), request)
+        answer = WireReply(reply.status, reply.reason, reply.headers, body)
+        return _Answer(
+            deadline.codec.decode_instead(
+                answer,
+                context,
+                retryable_statuses=self._config.retry.retryable_statuses,
+                now=time.time,
+            )
+        )
 
     def _broken(self, error: Exception, request: WireRequest, call: Call) -> ProtoLinkError:
         """Return the error of a stream that broke."""
@@ -66,18 +75,20 @@ class SSEJSONRPCTransport(HTTPTransport):
             )
         return typed
 
-    def _refused(self, reply: WireReply, request: WireRequest) -> _SSEStream:
-        """Raise what an answer says that is no stream."""
-        context = request.context
-        # A status that is an error, or a body that is no JSON, is raised here.
-        self._decode(reply, context)
-        if 200 <= reply.status <= 299:
-            envelope.decode_reply(reply.body, context)
-        kind = reply.headers.get("content-type", "not given")
-        raise TransportProtocolError(
-            f"{context.where}: the reply is no stream of events: content type {kind}",
-            status_code=reply.status,
-        )
+
+class _Answer:
+    """An answer that is no stream, but whose messages stand for one."""
+
+    def __init__(self, messages: list[bytes]) -> None:
+        self._messages: list[bytes] | None = messages
+
+    def receive(self) -> list[bytes] | None:
+        """Return all messages the first time."""
+        messages, self._messages = self._messages, None
+        return messages
+
+    def close(self, finished: bool) -> None:
+        """Nothing to do: the connection was given back."""
 
 
 class _SSEStream:

@@ -24,7 +24,12 @@ from protolink_sync.errors import (
 )
 from protolink_sync.security import Credentials, TLSConfig, origin
 from protolink_sync.transport._call import Call
-from protolink_sync.transport._environment import authority_file, checked_proxy, proxy_for
+from protolink_sync.transport._environment import (
+    authority_file,
+    checked_proxy,
+    proxy_for,
+    proxy_tls,
+)
 from protolink_sync.transport._headers import merged
 from protolink_sync.transport._sockets import ConnectFailed, connect_error
 from protolink_sync.transport._tls import client_context
@@ -72,6 +77,9 @@ class _Network:
         authority = authority_file() if trust_env else None
         self._tls_context: Callable[[], ssl.SSLContext] = functools.partial(
             client_context, tls, authority, trust_env
+        )
+        self._proxy_tls_context: Callable[[], ssl.SSLContext] = functools.partial(
+            client_context, proxy_tls(tls), authority, trust_env
         )
         self._headers = merged(_HEADERS, transport._headers)
         self._proxy, self._trust_env = transport._proxy, trust_env
@@ -142,6 +150,7 @@ class _Network:
             tls_context=self._tls_context,
             encrypted=parts.scheme == "wss",
             proxy=proxy,
+            proxy_tls_context=self._proxy_tls_context,
         )
 
     def close(self) -> None:
@@ -264,10 +273,11 @@ class WebSocketTransport(Transport):
         )
         return _Answer(200, "", {}, messages[0], keep)
 
-    def _decode(self, reply: WireReply, context: TransportRequestContext) -> Any:
+    def _decode(self, reply: WireReply, context: TransportRequestContext, call: Call) -> Any:
         assert isinstance(reply, _Answer)
         try:
-            value = super()._decode(reply, context)
+            # By its id, because an answer to an earlier call must not be taken for this one's.
+            value = envelope.decode_reply(reply.body, context, needs_id=True)
         except TransportRemoteError:
             reply.keep()
             raise

@@ -15,7 +15,7 @@ from protolink_sync.errors import (
     TransportRemoteError,
 )
 from protolink_sync.models import ClientRequestSpec
-from protolink_sync.wire import json
+from protolink_sync.wire import envelope, json
 from protolink_sync.wire.request import (
     TransportRequestContext,
     WireReply,
@@ -23,7 +23,19 @@ from protolink_sync.wire.request import (
     one_line,
 )
 
-__all__ = ["decode", "encode", "encode_body", "parse", "retry_after"]
+__all__ = [
+    "decode",
+    "decode_event",
+    "decode_instead",
+    "encode",
+    "encode_body",
+    "parse",
+    "remote_error",
+    "retry_after",
+]
+
+# Streams over HTTP bring envelopes.
+decode_event = envelope.decode_event
 
 # How much of an unexpected body an error keeps, and how much of it a message shows.
 _KEPT_BODY = 4096
@@ -161,7 +173,7 @@ def decode(
         TransportProtocolError: The body is empty or no JSON, or the reply is for another call.
     """
     if not 200 <= reply.status <= 299:
-        raise _remote_error(reply, context, retryable_statuses, now)
+        raise remote_error(reply, context, retryable_statuses, now)
     echoed = reply.headers.get("x-protolink-request-id")
     if echoed and echoed != context.request_id:
         raise TransportProtocolError(
@@ -184,6 +196,24 @@ def decode(
             f"(status {reply.status}, content type {kind}, {_shown(reply.body)})",
             status_code=reply.status,
         ) from error
+
+
+def decode_instead(
+    reply: WireReply,
+    context: TransportRequestContext,
+    *,
+    retryable_statuses: frozenset[int] = frozenset(),
+    now: Callable[[], float],
+) -> list[bytes]:
+    """Raise what an answer says that is no stream; see :func:`decode`."""
+    # A status that is an error, or a body that is no JSON, is raised here.
+    decode(reply, context, retryable_statuses=retryable_statuses, now=now)
+    envelope.decode_reply(reply.body, context)
+    kind = reply.headers.get("content-type", "not given")
+    raise TransportProtocolError(
+        f"{context.where}: the reply is no stream of events: content type {kind}",
+        status_code=reply.status,
+    )
 
 
 def parse(parser: Callable[[Any], Any] | None, value: Any, context: TransportRequestContext) -> Any:
@@ -228,12 +258,13 @@ def _peer_words(body: bytes) -> tuple[str | None, str | None]:
     return kind if isinstance(kind, str) else None, words
 
 
-def _remote_error(
+def remote_error(
     reply: WireReply,
     context: TransportRequestContext,
     retryable_statuses: frozenset[int],
     now: Callable[[], float],
 ) -> TransportRemoteError:
+    """Return the error of an answer whose status is none of 200 to 299."""
     status = reply.status
     kind, words = _peer_words(reply.body)
     message = f"{context.where}: the peer answered {status} {reply.reason}".rstrip()
