@@ -18,6 +18,20 @@
             StreamingNotSupportedError + NotImplementedError
         A2AClientError                 + RuntimeError
             A2ARpcError
+                A2AParseError
+                A2AInvalidRequestError
+                A2AMethodNotFoundError
+                A2AInvalidParamsError
+                A2AInternalError
+                A2ATaskNotFoundError
+                A2ATaskNotCancelableError
+                A2APushNotificationNotSupportedError
+                A2AUnsupportedOperationError
+                A2AContentTypeNotSupportedError
+                A2AInvalidAgentResponseError
+                A2AExtendedCardNotConfiguredError
+                A2AExtensionRequiredError
+                A2AVersionNotSupportedError
         TaskExecutionError             + RuntimeError
             StructuredResponseError
         NoResponseMessageError         + RuntimeError
@@ -34,7 +48,21 @@ from typing import Any
 
 __all__ = [
     "A2AClientError",
+    "A2AContentTypeNotSupportedError",
+    "A2AExtendedCardNotConfiguredError",
+    "A2AExtensionRequiredError",
+    "A2AInternalError",
+    "A2AInvalidAgentResponseError",
+    "A2AInvalidParamsError",
+    "A2AInvalidRequestError",
+    "A2AMethodNotFoundError",
+    "A2AParseError",
+    "A2APushNotificationNotSupportedError",
     "A2ARpcError",
+    "A2ATaskNotCancelableError",
+    "A2ATaskNotFoundError",
+    "A2AUnsupportedOperationError",
+    "A2AVersionNotSupportedError",
     "AuthenticationError",
     "CallCancelledError",
     "ClientClosedError",
@@ -301,13 +329,18 @@ class A2AClientError(ProtoLinkError, RuntimeError):
 
 
 class A2ARpcError(A2AClientError):
-    """An A2A agent answered with a JSON-RPC error.
+    """An A2A agent answered with a JSON-RPC error; one subclass for each code that A2A defines.
 
     Args:
         message: What happened, where, and what to do.
-        code: The JSON-RPC error code.
+        code: The JSON-RPC error code; None where the agent gave no integer.
         data: The error's ``data`` as it came.
         reason: The ``reason`` of a ``google.rpc.ErrorInfo`` in the data.
+        domain: The ``domain`` of the same.
+        metadata: The ``metadata`` of the same.
+        field_violations: What was wrong with the parameters, from a ``google.rpc.BadRequest`` in
+            the data: objects with ``field`` and ``description``.
+        error_message: The agent's own words.
     """
 
     def __init__(
@@ -317,11 +350,75 @@ class A2ARpcError(A2AClientError):
         code: int | None = None,
         data: Any = None,
         reason: str | None = None,
+        domain: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        field_violations: Sequence[Mapping[str, Any]] = (),
+        error_message: str | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.data = data
         self.reason = reason
+        self.domain = domain
+        self.metadata = dict(metadata or {})
+        self.field_violations = tuple(field_violations)
+        self.error_message = error_message
+
+
+class A2AParseError(A2ARpcError):
+    """-32700: the agent could not read the request as JSON."""
+
+
+class A2AInvalidRequestError(A2ARpcError):
+    """-32600: the agent took the request for no JSON-RPC call."""
+
+
+class A2AMethodNotFoundError(A2ARpcError):
+    """-32601: the agent does not know the method; it may speak the other dialect."""
+
+
+class A2AInvalidParamsError(A2ARpcError):
+    """-32602: the agent does not accept the parameters; see ``field_violations``."""
+
+
+class A2AInternalError(A2ARpcError):
+    """-32603: the agent's own code failed. Its text may be that of an exception there."""
+
+
+class A2ATaskNotFoundError(A2ARpcError):
+    """-32001: the agent does not know the task, or does not show it to this caller."""
+
+
+class A2ATaskNotCancelableError(A2ARpcError):
+    """-32002: the task is over already, or cannot be stopped."""
+
+
+class A2APushNotificationNotSupportedError(A2ARpcError):
+    """-32003: the agent sends no push notifications."""
+
+
+class A2AUnsupportedOperationError(A2ARpcError):
+    """-32004: the agent does not do this, or not to a task in that state."""
+
+
+class A2AContentTypeNotSupportedError(A2ARpcError):
+    """-32005: the agent does not take this media type."""
+
+
+class A2AInvalidAgentResponseError(A2ARpcError):
+    """-32006: the agent's own answer broke the protocol; its host says so."""
+
+
+class A2AExtendedCardNotConfiguredError(A2ARpcError):
+    """-32007: the agent promises an extended card and has none."""
+
+
+class A2AExtensionRequiredError(A2ARpcError):
+    """-32008: the agent insists on an extension that the caller did not name."""
+
+
+class A2AVersionNotSupportedError(A2ARpcError):
+    """-32009: the agent does not speak this version of A2A."""
 
 
 class TaskExecutionError(ProtoLinkError, RuntimeError):

@@ -28,6 +28,9 @@ __all__ = [
 
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 
+# In the names of headers whose values are secrets.
+_SECRET_WORDS = ("auth", "cookie", "credential", "key", "pass", "secret", "token")
+
 # What the transports set themselves; a second value would be a contradiction.
 _OWN_HEADERS = frozenset(
     ("host", "content-length", "transfer-encoding", "connection", "idempotency-key")
@@ -117,6 +120,24 @@ def caller_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
         _check_not_own(name, what="headers=")
         result[name] = value
     return result
+
+
+def refuse_secret_headers(headers: Mapping[str, str], *, what: str) -> None:
+    """Refuse to pickle headers whose names say that their values are secrets.
+
+    Args:
+        headers: The headers.
+        what: Whose they are, for the message.
+
+    Raises:
+        TypeError: One is a secret.
+    """
+    secret = sorted(name for name in headers if any(word in name.lower() for word in _SECRET_WORDS))
+    if secret:
+        raise TypeError(
+            f"{what} holds a secret ({', '.join(secret)}) and cannot be pickled: use "
+            'credentials=BearerToken.from_env("NAME")'
+        )
 
 
 def _secret(value: str | None, variable: str | None, *, what: str) -> str:

@@ -68,6 +68,8 @@ class Feed:
         while self._error is None and not self._final:
             payloads = self._opened.receive()
             if payloads is None:
+                if getattr(self._call.codec, "may_end", False):
+                    return None  # by the rules of another protocol no mark has to follow
                 raise StreamInterruptedError(
                     f"{self._context.where}: the connection ended before the stream did. "
                     "The task may go on at the agent; cancel_task ends it"

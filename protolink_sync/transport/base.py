@@ -35,6 +35,7 @@ from protolink_sync.security import (
     check_credentials,
     check_header,
     credential_headers,
+    refuse_secret_headers,
 )
 from protolink_sync.specs import TASK_CANCEL_REQUEST, TASK_REQUEST, TASK_STREAM_REQUEST
 from protolink_sync.streaming import EventSource, EventStream
@@ -53,9 +54,6 @@ __all__ = ["Call", "Transport", "TransportCapabilities"]
 
 _log = logging.getLogger("protolink_sync.transport")
 
-# In the names of headers whose values are secrets: a transport that has one is not pickled.
-_SECRET_WORDS = ("auth", "cookie", "credential", "key", "pass", "secret", "token")
-
 # What a peer answers that wants other credentials: over HTTP, and over gRPC.
 _MAY_BE_STALE = (401, "UNAUTHENTICATED")
 
@@ -63,7 +61,7 @@ _DEFAULT_TIMEOUT = 300.0
 
 _DEFAULTS = TransportConfig()
 
-_Stream = TypeVar("_Stream", bound=EventStream)
+_Stream = TypeVar("_Stream")
 
 
 @attrs.frozen
@@ -715,14 +713,7 @@ class Transport:
         return self._url
 
     def __reduce__(self) -> Any:
-        secret = sorted(
-            name for name in self._headers if any(word in name.lower() for word in _SECRET_WORDS)
-        )
-        if secret:
-            raise TypeError(
-                f"headers= of this {type(self).__name__} holds a secret ({', '.join(secret)}) and "
-                'cannot be pickled: use credentials=BearerToken.from_env("NAME")'
-            )
+        refuse_secret_headers(self._headers, what=f"headers= of this {type(self).__name__}")
         return _rebuild, (type(self), self._settings())
 
     def _settings(self) -> dict[str, Any]:

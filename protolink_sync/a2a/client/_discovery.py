@@ -1,0 +1,266 @@
+"""The card of one agent, and where its calls go: asked for once, by one thread.
+
+No lock is held while anything is sent. Threads that need the card while another one gets it wait
+for that one, each within its own budget and with its own token.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import threading
+from collections.abc import Callable
+
+import attrs
+
+from protolink_sync._deadline import Deadline
+from protolink_sync.a2a.client._budget import Budget
+from protolink_sync.a2a.wire import AgentCard, WireDialect, select
+from protolink_sync.errors import (
+    A2AClientError,
+    CallCancelledError,
+    TransportError,
+    TransportTimeoutError,
+)
+from protolink_sync.wire import one_line
+
+__all__ = ["Discovery", "Fetched", "Target"]
+
+_log = logging.getLogger("protolink_sync.a2a")
+
+
+@attrs.frozen
+class Fetched:
+    """A card as it came.
+
+    Args:
+        card: The card; None if the one that is held is still good.
+        etag: What to ask for it with the next time.
+    """
+
+    card: AgentCard | None
+    etag: str | None = None
+
+
+@attrs.frozen
+class Target:
+    """Where a call goes, and how.
+
+    Args:
+        url: The address.
+        dialect: The dialect; None where none is known yet.
+        tenant: Goes into every request.
+        is_cross_origin: Whether a card sent the call to another origin.
+        card: The card; None where there is none.
+    """
+
+    url: str
+    dialect: WireDialect | None = None
+    tenant: str = ""
+    is_cross_origin: bool = False
+    card: AgentCard | None = None
+
+
+@attrs.frozen
+class _State:
+    """All that is known of the agent; replaced as a whole."""
+
+    card: AgentCard | None = None
+    etag: str | None = None
+    target: Target | None = None
+    # Why there is no card, and what was learned by asking without one.
+    failure: Exception | None = None
+    learned: WireDialect | None = None
+
+
+class _Flight:
+    """One request for the card, and those who wait for its end."""
+
+    def __init__(self) -> None:
+        self.landed = False
+        self.waiting: list[Deadline] = []
+
+    def land(self) -> None:
+        self.landed = True
+        for deadline in [*self.waiting]:
+            deadline.notify()
+
+
+class Discovery:
+    """What is known of one agent; any number of threads may share it.
+
+    Args:
+        base_url: The agent's address, without a slash at its end.
+        fetch: Asks for the card, with the tag of the one that is held and within a budget.
+    """
+
+    def __init__(self, base_url: str, fetch: Callable[[str | None, Budget], Fetched]) -> None:
+        self._base_url = base_url
+        self._fetch = fetch
+        self._state = _State()
+        self._begin_process()
+
+    def _begin_process(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._flight: _Flight | None = None
+
+    @property
+    def dialect(self) -> WireDialect | None:
+        """The dialect in use, selected or learned."""
+        state = self._state
+        return state.learned if state.target is None else state.target.dialect
+
+    @property
+    def url(self) -> str:
+        """The address in use."""
+        target = self._state.target
+        return self._base_url if target is None else target.url
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why there is no card; None if there is one, or nobody has asked for it yet."""
+        return self._state.failure
+
+    def known_target(self) -> Target | None:
+        """Return where calls go, if that is known; nothing is asked."""
+        return self._state.target
+
+    def card(self, budget: Budget, *, force: bool) -> AgentCard:
+        """Return the card; what is returned is shared and must not be changed.
+
+        Args:
+            budget: Of the one who needs it.
+            force: Ask for it also if it is held.
+
+        Raises:
+            Exception: Why there is none.
+        """
+        state = self._state
+        if force or state.card is None:
+            state = self._asked(budget, again=force or state.failure is not None)
+        if state.card is None:
+            assert state.failure is not None
+            raise state.failure
+        return state.card
+
+    def target(
+        self, budget: Budget, *, pinned: WireDialect | None, allow_cross_origin: bool
+    ) -> Target:
+        """Return where calls go, asking for the card if nobody has.
+
+        Args:
+            budget: Of the call.
+            pinned: The only dialect the caller wants.
+            allow_cross_origin: Follow the card to another origin.
+
+        Raises:
+            A2AClientError: The card offers nothing that can be spoken.
+        """
+        state = self._state
+        if state.target is not None:
+            return state.target
+        if state.card is None and state.failure is None:
+            state = self._asked(budget, again=False)
+        if state.card is None:
+            return Target(self._base_url, pinned or state.learned)
+        chosen = select(
+            state.card, self._base_url, dialect=pinned, allow_cross_origin=allow_cross_origin
+        )
+        target = Target(
+            chosen.url, chosen.dialect, chosen.tenant, chosen.is_cross_origin, state.card
+        )
+        if self._keep(state.card, target) and chosen.warning is not None:
+            _log.warning("%s", chosen.warning)
+        return target
+
+    def _keep(self, card: AgentCard, target: Target) -> bool:
+        """Keep a selection, unless another thread has, or the card is another one by now."""
+        with self._lock:
+            if self._state.card is not card or self._state.target is not None:
+                return False
+            self._state = attrs.evolve(self._state, target=target)
+            return True
+
+    def select_again(self) -> None:
+        """Forget the selection, so that the next call selects from the card anew."""
+        with self._lock:
+            self._state = attrs.evolve(self._state, target=None)
+
+    def learn(self, dialect: WireDialect) -> None:
+        """Remember in which dialect an agent without a card has answered."""
+        with self._lock:
+            if self._state.card is not None or self._state.learned is dialect:
+                return
+            self._state = attrs.evolve(self._state, learned=dialect)
+        _log.info("%s has no card and speaks A2A %s", self._base_url, dialect.value)
+
+    def unanswered(self) -> None:
+        """Forget that there is no card: the agent answers to nothing, it may just be starting."""
+        with self._lock:
+            if self._state.card is None and self._state.learned is None:
+                self._state = _State()
+
+    # --- the request -------------------------------------------------------------------------
+
+    def _asked(self, budget: Budget, *, again: bool) -> _State:
+        """Return what is known once the card was asked for, by this thread or by another."""
+        if self._pid != os.getpid():
+            self._begin_process()  # the parent's thread that asked did not come along
+        while True:
+            with self._lock:
+                state, flight = self._state, self._flight
+                if not again and (state.card is not None or state.failure is not None):
+                    return state
+                mine = flight is None
+                if flight is None:
+                    flight = self._flight = _Flight()
+            if mine:
+                try:
+                    return self._fly(state, budget)
+                finally:
+                    self._flight = None
+                    flight.land()
+            self._wait(flight, budget)
+
+    def _wait(self, flight: _Flight, budget: Budget) -> None:
+        deadline = budget.deadline()
+        flight.waiting.append(deadline)
+        deadline.begin()
+        try:
+            if deadline.wait(math.inf, until=lambda: flight.landed):
+                return
+        finally:
+            deadline.finish()
+        where = f"A2A call to {self._base_url}"
+        if deadline.ended == "cancelled":
+            raise CallCancelledError(
+                f"{where}: cancelled by its token while another thread asked for the card",
+                reason=deadline.reason,
+                url=self._base_url,
+                phase="wait",
+            )
+        raise TransportTimeoutError(
+            f"{where}: timeout of {budget.timeout:g} s is over, while another thread asked for "
+            "the card",
+            url=self._base_url,
+            phase="wait",
+            elapsed=budget.elapsed(),
+        )
+
+    def _fly(self, before: _State, budget: Budget) -> _State:
+        try:
+            fetched = self._fetch(before.etag, budget)
+        except (TransportError, A2AClientError) as error:
+            if budget.remaining() <= 0:
+                raise  # this caller's time is over: that says nothing of the agent
+            if before.card is not None:
+                raise  # the card that is held stays
+            state = _State(failure=error, learned=before.learned)
+            _log.info("no card at %s: %s", self._base_url, one_line(str(error)))
+        else:
+            state = _State(card=fetched.card or before.card, etag=fetched.etag)
+        with self._lock:
+            self._state = state
+        return state

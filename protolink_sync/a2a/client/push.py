@@ -1,0 +1,145 @@
+"""PushReceiver: where agents report the events of tasks."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from protolink_sync.a2a.wire import StreamEvent, read_notification
+from protolink_sync.errors import ModelError
+from protolink_sync.wire import json
+
+__all__ = ["PushReceiver"]
+
+_log = logging.getLogger("protolink_sync.a2a.push")
+
+# How many reports are remembered, to know one that comes again.
+_REMEMBERED = 1024
+
+
+class PushReceiver:
+    """A WSGI application that takes the push notifications of agents, in both dialects' forms.
+
+    A report that cannot be read, has the wrong token or is of a task nobody expects is refused. A
+    report that comes a second time is answered and not given out again, unless it is a piece of
+    an artifact, of which the same one may rightly come twice.
+
+    Args:
+        on_event: Called with each event, in the thread of the request. What it raises is logged
+            and answered with status 500, so that the agent tries again.
+        token: What ``PushNotificationConfig.token`` was; None asks for none.
+        authorization: The ``Authorization`` that agents show, such as ``Bearer ...``; None asks
+            for none.
+        expects: Ids of the tasks that are expected, or a function that tells; None takes all.
+        max_bytes: Size of one report.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+
+    Source:
+        wire/a2a.md 11, B73 to B75.
+    """
+
+    def __init__(
+        self,
+        on_event: Callable[[StreamEvent], object],
+        *,
+        token: str | None = None,
+        authorization: str | None = None,
+        expects: Collection[str] | Callable[[str], bool] | None = None,
+        max_bytes: int = 16 * 1024 * 1024,
+    ) -> None:
+        if not callable(on_event):
+            raise TypeError(f"on_event is a {type(on_event).__name__}, must be a function")
+        for name, value in (("token", token), ("authorization", authorization)):
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"{name} is a {type(value).__name__}, must be a str or None")
+        self._on_event = on_event
+        self._token = token
+        self._authorization = authorization
+        self._expects = expects
+        self._max_bytes = max_bytes
+        self._seen: OrderedDict[bytes, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Answer one request (WSGI)."""
+        status, words = self._answer(environ)
+        body = words.encode()
+        headers = [
+            ("Content-Type", "text/plain; charset=utf-8"),
+            ("Content-Length", str(len(body))),
+        ]
+        if status.startswith("405"):
+            headers.append(("Allow", "POST"))
+        start_response(status, headers)
+        return [body]
+
+    def _answer(self, environ: dict[str, Any]) -> tuple[str, str]:
+        if environ.get("REQUEST_METHOD") != "POST":
+            return "405 Method Not Allowed", "push notifications are posted\n"
+        if not self._is_known(environ):
+            return "401 Unauthorized", "token or authorization is wrong\n"
+        length = environ.get("CONTENT_LENGTH") or ""
+        if not (length.isascii() and length.isdigit()):
+            return "411 Length Required", "the request has no Content-Length\n"
+        if int(length) > self._max_bytes:
+            return "413 Content Too Large", f"a report has at most {self._max_bytes} bytes\n"
+        body = environ["wsgi.input"].read(int(length))
+        if len(body) < int(length):
+            return "400 Bad Request", "the report was cut\n"
+        try:
+            event = read_notification(json.loads(body))
+        except (ValueError, ModelError) as error:
+            return "400 Bad Request", f"this is no push notification: {error}\n"
+        if not self._is_expected(event.task_id):
+            return "404 Not Found", "nobody expects reports of this task\n"
+        return self._take(event, body)
+
+    def _is_known(self, environ: dict[str, Any]) -> bool:
+        token = environ.get("HTTP_X_A2A_NOTIFICATION_TOKEN", "")
+        shown = environ.get("HTTP_AUTHORIZATION", "")
+        # Both compared in any case, in a time that tells nothing of them.
+        return _is_same(self._token, token) & _is_same(self._authorization, shown)
+
+    def _is_expected(self, task_id: str) -> bool:
+        expects = self._expects
+        if expects is None:
+            return True
+        return bool(expects(task_id)) if callable(expects) else task_id in expects
+
+    def _take(self, event: StreamEvent, body: bytes) -> tuple[str, str]:
+        piece = event.artifact_update is not None
+        digest = hashlib.sha256(body).digest()
+        if not piece and self._was_seen(digest):
+            return "200 OK", "known\n"
+        try:
+            self._on_event(event)
+        except Exception:
+            with self._lock:
+                self._seen.pop(digest, None)
+            _log.exception("the receiver of a push notification failed")
+            return "500 Internal Server Error", "the receiver failed\n"
+        return "200 OK", "taken\n"
+
+    def _was_seen(self, digest: bytes) -> bool:
+        with self._lock:
+            if digest in self._seen:
+                return True
+            self._seen[digest] = None
+            if len(self._seen) > _REMEMBERED:
+                self._seen.popitem(last=False)
+            return False
+
+
+def _is_same(wanted: str | None, shown: str) -> bool:
+    if wanted is None:
+        return True
+    return hmac.compare_digest(wanted.encode(), shown.encode("utf-8", "surrogateescape"))
