@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from benchmarks.bounds import Bound
-from benchmarks.payloads import PACED, STREAMS
+from benchmarks.payloads import A2A_EVENTS, PACED, STREAMS
 
 __all__ = ["CASES", "CONTENDERS", "HTTP_SERVER", "OURS", "PROTOLINK", "Case", "Contender"]
 
@@ -20,9 +20,14 @@ OURS = "protolink_sync"
 OURS_FAST = "protolink_sync[fast]"
 PROTOLINK = "protolink client.sync"
 BOTH = (OURS, OURS_FAST)
+A2A_BY_HAND = "JSON-RPC by hand"
+A2A_CLIENT = "A2AClient"
+A2A_SDK = "a2a-sdk"
+NEOGRAPH = "neograph-engine (C++)"
 
 HTTP_SERVER = "benchmarks.server"
 GRPC_SERVER = "benchmarks.grpc_server"
+A2A_SERVER = "benchmarks.a2a_server"
 _WIRES = {"sse": "SSE", "websocket": "WebSocket", "grpc": "gRPC"}
 
 
@@ -48,6 +53,10 @@ CONTENDERS = {
     OURS: Contender("benchmarks.contenders.ours:Plain"),
     OURS_FAST: Contender("benchmarks.contenders.ours:Fast"),
     PROTOLINK: Contender("benchmarks.contenders.protolink:ClientSync", needs_peers=True),
+    A2A_BY_HAND: Contender("benchmarks.contenders.a2a:ByHand"),
+    A2A_CLIENT: Contender("benchmarks.contenders.a2a:Ours"),
+    A2A_SDK: Contender("benchmarks.contenders.a2a_others:Sdk", needs_peers=True),
+    NEOGRAPH: Contender("benchmarks.contenders.a2a_others:Neograph", needs_peers=True),
 }
 
 
@@ -174,6 +183,20 @@ def _small_call(wire: str, limit: float) -> Case:
     return _on(wire, "one call of 1 KB", "call", "small", "repeated", *bounds)
 
 
+def _a2a(title: str, job: str, how: str, **more: Any) -> Case:
+    return Case(
+        title=title,
+        job=job,
+        of=(),
+        how=how,
+        floor=A2A_BY_HAND,
+        others=(A2A_CLIENT, A2A_SDK, NEOGRAPH),
+        bounds=(Bound(A2A_SDK, "wall_us", ">=", 2.0, A2A_CLIENT),),
+        server=A2A_SERVER,
+        **more,
+    )
+
+
 CASES: dict[str, Case] = {
     "small": Case(
         title="one call of 1 KB on a kept connection",
@@ -254,4 +277,8 @@ CASES: dict[str, Case] = {
     "websocket-small": _small_call("websocket", 1.6),
     **_streams("grpc", small=1.0),
     "grpc-small": _small_call("grpc", 1.15),
+    "a2a-small": _a2a("one message of 1 KB to an A2A agent", "message", "repeated"),
+    "a2a-10k": _a2a(
+        "10,000 events of an A2A stream", "events", "stream", extra=(A2A_EVENTS,), stretch=2.0
+    ),
 }

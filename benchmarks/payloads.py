@@ -11,10 +11,15 @@ from collections.abc import Iterator
 from typing import Any
 
 __all__ = [
+    "A2A_EVENTS",
+    "A2A_TEXT",
     "PACED",
     "REQUEST_ID",
     "SIZES",
     "STREAMS",
+    "a2a_card",
+    "a2a_events",
+    "a2a_task",
     "event",
     "events",
     "final_event",
@@ -130,3 +135,42 @@ def _event(kind: str) -> dict[str, Any]:
 
 def _envelope(result: dict[str, Any], final: bool) -> bytes:
     return json.dumps({"id": REQUEST_ID, "ok": True, "result": result, "final": final}).encode()
+
+
+A2A_TEXT = _text(600)  # a call of about 1 KB
+A2A_EVENTS = 10_000  # before the last one
+
+
+def a2a_card(url: str) -> dict[str, Any]:
+    """Return the card of an A2A agent that is called at an address."""
+    interface = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    return {
+        "name": "canned",
+        "description": "answers from prebuilt bytes",
+        "version": "1",
+        "capabilities": {"streaming": True},
+        "skills": [],
+        "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["text/plain"],
+        "supportedInterfaces": [interface],
+    }
+
+
+def a2a_task() -> dict[str, Any]:
+    """Return what an A2A agent answers: a task with one artifact."""
+    return {
+        "id": "t",
+        "contextId": "c",
+        "status": {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-01-01T00:00:00.000Z"},
+        "artifacts": [{"artifactId": "a", "parts": [{"text": A2A_TEXT}]}],
+    }
+
+
+def a2a_events(count: int) -> Iterator[dict[str, Any]]:
+    """Return the results on an A2A stream: a task, pieces of an artifact, the last status."""
+    where = {"taskId": "t", "contextId": "c"}
+    yield {"task": {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}}
+    for number in range(count - 1):
+        artifact = {"artifactId": "a", "parts": [{"text": f"{_text(20)}{number}"}]}
+        yield {"artifactUpdate": {**where, "artifact": artifact, "append": True}}
+    yield {"statusUpdate": {**where, "status": {"state": "TASK_STATE_COMPLETED"}}}
