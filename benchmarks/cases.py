@@ -14,6 +14,7 @@ __all__ = ["CASES", "CONTENDERS", "HTTP_SERVER", "OURS", "PROTOLINK", "Case", "C
 HTTP_CLIENT = "http.client + json"
 HAND_WRITTEN = "dataclasses by hand"
 DICT_ROUND_TRIP = "dict round trip alone"
+HANDED_OVER = "dict round trip, handed over"
 RAW_SOCKET = "raw socket + json"
 GRPCIO = "grpcio + json"
 OURS = "protolink_sync"
@@ -48,6 +49,7 @@ CONTENDERS = {
     HTTP_CLIENT: Contender("benchmarks.contenders.floor:HttpClient"),
     HAND_WRITTEN: Contender("benchmarks.contenders.floor:HandWritten"),
     DICT_ROUND_TRIP: Contender("benchmarks.contenders.ours:DictRoundTrip"),
+    HANDED_OVER: Contender("benchmarks.contenders.ours:HandedOver"),
     RAW_SOCKET: Contender("benchmarks.contenders.raw:RawSocket"),
     GRPCIO: Contender("benchmarks.contenders.raw:Grpcio"),
     OURS: Contender("benchmarks.contenders.ours:Plain"),
@@ -178,6 +180,19 @@ def _streams(wire: str, *bounds: Bound, small: float) -> dict[str, Case]:
     }
 
 
+def _larger(title: str, small: str, large: str) -> Case:
+    return Case(
+        title=title,
+        job="larger",
+        of=("sse", small, large),
+        how="larger",
+        stretch=2.0,
+        floor=RAW_SOCKET,
+        others=(*BOTH, PROTOLINK),
+        bounds=tuple(Bound(ours, "factor", "<=", 5.0) for ours in BOTH),
+    )
+
+
 def _small_call(wire: str, limit: float) -> Case:
     bounds = _at_most("wall_us", limit, _floor(wire))
     return _on(wire, "one call of 1 KB", "call", "small", "repeated", *bounds)
@@ -252,7 +267,7 @@ CASES: dict[str, Case] = {
         of=(),
         how="repeated",
         floor=DICT_ROUND_TRIP,
-        others=(*BOTH, PROTOLINK),
+        others=(HANDED_OVER, *BOTH, PROTOLINK),
         bounds=(
             *_at_most("wall_us", 2.0, DICT_ROUND_TRIP),
             *_at_most("cpu_us", 2.0, DICT_ROUND_TRIP),
@@ -263,15 +278,22 @@ CASES: dict[str, Case] = {
         *(Bound(PROTOLINK, "cpu_us", ">=", 3.5, ours) for ours in BOTH),
         small=1.8,
     ),
-    "sse-larger": Case(
-        title="an event of 1 MB, and one of 256 KB, in chunks of 1 KB over SSE",
-        job="larger",
-        of=("sse", "event256k", "event1m"),
-        how="larger",
+    "sse-closed": _on(
+        "sse",
+        "events 10 ms apart, in a body that ends with its connection,",
+        "stream",
+        "closed",
+        "paced",
+        *_at_most("p50_us", 1.7, RAW_SOCKET),
+        *_at_most("first_us", 3.0, RAW_SOCKET),
+        extra=(PACED[0],),
         stretch=2.0,
-        floor=RAW_SOCKET,
-        others=(*BOTH, PROTOLINK),
-        bounds=tuple(Bound(ours, "factor", "<=", 5.0) for ours in BOTH),
+    ),
+    "sse-larger": _larger(
+        "an event of 1 MB, and one of 256 KB, in chunks of 1 KB over SSE", "event256k", "event1m"
+    ),
+    "sse-lines": _larger(
+        "an event of 1 MB, and one of 256 KB, in short data lines over SSE", "lines256k", "lines1m"
     ),
     **_streams("websocket", small=2.0),
     "websocket-small": _small_call("websocket", 1.6),

@@ -21,6 +21,7 @@ __all__ = [
     "a2a_events",
     "a2a_task",
     "event",
+    "event_in_lines",
     "events",
     "final_event",
     "paced_events",
@@ -44,6 +45,8 @@ STREAMS = {
     "1mb": (100, 1_000_000),
     "event256k": (1, 256 * 1024),
     "event1m": (1, 1024 * 1024),
+    "lines256k": (1, 256 * 1024),  # in lines of ten characters
+    "lines1m": (1, 1024 * 1024),
 }
 
 PACED = (20, 0.01)  # events before the last one, seconds between two
@@ -95,6 +98,12 @@ def event(characters: int, **more: Any) -> bytes:
     return _envelope({**_event("task_llm_stream"), "content": _text(characters), **more}, False)
 
 
+def event_in_lines(characters: int) -> bytes:
+    """Return one event in its envelope, with a list of which each item has a line of its own."""
+    items = [1_234_567] * (characters // 10)
+    return _envelope({**_event("task_llm_stream"), "content": items}, False, indent=1)
+
+
 def final_event() -> bytes:
     """Return the event that ends a stream, in its envelope."""
     return _envelope(
@@ -106,7 +115,8 @@ def events(kind: str) -> Iterator[bytes]:
     """Return the events of a stream of :data:`STREAMS`, the last one included."""
     count, characters = STREAMS[kind]
     # One object for all that are large: a server keeps it once.
-    large = event(characters) if characters > 1000 else b""
+    make = event_in_lines if kind.startswith("lines") else event
+    large = make(characters) if characters > 1000 else b""
     for number in range(count):
         yield large or event(characters, index=number)
     yield final_event()
@@ -133,8 +143,9 @@ def _event(kind: str) -> dict[str, Any]:
     }
 
 
-def _envelope(result: dict[str, Any], final: bool) -> bytes:
-    return json.dumps({"id": REQUEST_ID, "ok": True, "result": result, "final": final}).encode()
+def _envelope(result: dict[str, Any], final: bool, indent: int | None = None) -> bytes:
+    told = {"id": REQUEST_ID, "ok": True, "result": result, "final": final}
+    return json.dumps(told, indent=indent).encode()
 
 
 A2A_TEXT = _text(600)  # a call of about 1 KB

@@ -17,9 +17,9 @@ __all__ = ["PLACEHOLDER", "send_sse", "serve_websocket"]
 
 PLACEHOLDER = REQUEST_ID.encode()
 
-_SSE_HEAD = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-)
+_SSE_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n%b\r\n\r\n"
+_IN_CHUNKS = b"Transfer-Encoding: chunked"
+_TO_THE_CLOSE = b"Connection: close"
 _UPGRADED = (
     b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Accept: %b\r\n\r\n"
@@ -38,13 +38,17 @@ def _chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
+def _sse_alone(event: bytes) -> bytes:
+    return b"data: " + event.replace(b"\n", b"\ndata: ") + b"\n\n"
+
+
 def _sse(event: bytes) -> bytes:
     """Return one event as one chunk, as an ASGI server sends it."""
-    return _chunk(b"data: " + event + b"\n\n")
+    return _chunk(_sse_alone(event))
 
 
 def _sse_in_small_chunks(event: bytes) -> bytes:
-    data = b"data: " + event + b"\n\n"
+    data = _sse_alone(event)
     return b"".join(
         _chunk(data[start : start + _SMALL_CHUNK]) for start in range(0, len(data), _SMALL_CHUNK)
     )
@@ -84,15 +88,25 @@ def _in_blocks(kind: str, pack: Pack) -> Iterator[bytes]:
 
 
 def _send(sock: socket.socket, kind: str, pack: Pack, request_id: bytes) -> None:
-    packed = map(pack, paced_events()) if kind == "paced" else _blocks(kind, pack)
+    is_paced = kind in ("paced", "closed")
+    packed = map(pack, paced_events()) if is_paced else _blocks(kind, pack)
     for block in packed:
         sock.sendall(block.replace(PLACEHOLDER, request_id))
 
 
 def send_sse(sock: socket.socket, kind: str, request_id: bytes) -> None:
-    """Answer a request by a stream of events."""
-    sock.sendall(_SSE_HEAD)
-    _send(sock, kind, _sse_in_small_chunks if kind.startswith("event") else _sse, request_id)
+    """Answer a request by a stream of events.
+
+    Raises:
+        OSError: The other end is gone, or the stream ends with its connection.
+    """
+    if kind == "closed":
+        sock.sendall(_SSE_HEAD % _TO_THE_CLOSE)
+        _send(sock, kind, _sse_alone, request_id)
+        raise ConnectionError("the body is at its end")
+    sock.sendall(_SSE_HEAD % _IN_CHUNKS)
+    small = kind.startswith(("event", "lines"))
+    _send(sock, kind, _sse_in_small_chunks if small else _sse, request_id)
     sock.sendall(_chunk(b""))
 
 

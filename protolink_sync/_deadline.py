@@ -269,6 +269,15 @@ class Deadline:
         self._wake: queue.SimpleQueue[None] | None = None
         self._token = cancel
 
+    def count_from(self, started: float) -> None:
+        """Count the budget from an earlier moment, before :meth:`begin`.
+
+        Args:
+            started: When the work began of which this call is a part, on the monotonic clock.
+        """
+        self.started = started
+        self.due = self._at = started + self.timeout
+
     def begin(self) -> None:
         """Let budget and token end the call from now on, until :meth:`finish`."""
         if self._token is not None:
@@ -281,7 +290,7 @@ class Deadline:
         # In this order: the deadline thread, which may just have it in hand, puts it back unless
         # it sees this.
         self.due = math.inf
-        forget(self)
+        _watchdog.watched.pop(self, None)
         if self._token is not None:
             self._token._remove_call(self)
         self._take_back()
@@ -447,7 +456,9 @@ class _Watchdog:
         # When the thread looks next. Infinite while it is looking, so that whatever is added
         # meanwhile makes it look again.
         self._next = math.inf
-        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        # Made by the thread, for gevent: what was made before it replaced threads and queues would
+        # stop all its greenlets. (gunicorn --preload imports us before its worker brings it in.)
+        self._wake: queue.SimpleQueue[None] | None = None
         self._running = False
 
     def add(self, entry: Deadline | Timer) -> None:
@@ -455,7 +466,10 @@ class _Watchdog:
         if entry.due < self._next:
             if not self._running:
                 threading.Thread(target=self._run, name="protolink-deadline", daemon=True).start()
-            self._wake.put(None)
+            # First added, then asked: without a queue the thread has not looked yet.
+            wake = self._wake
+            if wake is not None:
+                wake.put(None)
 
     def _run(self) -> None:
         # The thread says so itself: an interrupt can leave start() before it returns.
@@ -463,10 +477,12 @@ class _Watchdog:
             if self._running:
                 return
             self._running = True
+        wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._wake = wake
         while True:
             # Methods, so that what a turn knew of calls is forgotten before the next wait.
             self._expire_due()
-            self._wait()
+            self._wait(wake)
 
     def _expire_due(self) -> None:
         self._next = math.inf
@@ -487,9 +503,9 @@ class _Watchdog:
             if entry.due == math.inf:  # and the call has finished meanwhile
                 self.watched.pop(entry, None)
 
-    def _wait(self) -> None:
+    def _wait(self, wake: queue.SimpleQueue[None]) -> None:
         self._next = min((entry.due for entry in [*self.watched]), default=math.inf)
-        _sleep(self._wake, self._next - time.monotonic(), _LONGEST_IDLE)
+        _sleep(wake, self._next - time.monotonic(), _LONGEST_IDLE)
 
 
 _watchdog = _Watchdog()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import queue
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.payloads import stream_task, task
 
-__all__ = ["DictRoundTrip", "Fast", "Plain"]
+__all__ = ["DictRoundTrip", "Fast", "HandedOver", "Plain"]
 
 _FAST = ("msgspec", "orjson")
 
@@ -145,5 +147,27 @@ class DictRoundTrip:
         def call() -> Any:
             arrived = from_dict(create("hi").to_dict())
             return from_dict(arrived.complete("done").to_dict())
+
+        return call
+
+
+class HandedOver(DictRoundTrip):
+    """The same with the handler in a thread of its own: what ending a call at any moment takes."""
+
+    def runtime(self) -> Callable[[], Any]:
+        """The floor, and one queue in each direction."""
+        create, from_dict = self._task.create, self._task.from_dict
+        arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        handled: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+        def work() -> None:
+            while True:
+                handled.put(arrived.get().complete("done"))
+
+        threading.Thread(target=work, name="handler", daemon=True).start()
+
+        def call() -> Any:
+            arrived.put(from_dict(create("hi").to_dict()))
+            return from_dict(handled.get().to_dict())
 
         return call

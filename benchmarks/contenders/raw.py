@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from benchmarks.payloads import stream_task, task
@@ -34,7 +35,9 @@ class RawSocket:
         """The events of one stream."""
         if wire == "websocket":
             return lambda: self._over_websocket(kind)
-        whole = not kind.startswith("event")
+        if kind == "closed":
+            return lambda: self._to_the_close(kind)
+        whole = not kind.startswith(("event", "lines"))
         return lambda: self._over_sse(kind, whole)
 
     def larger(
@@ -59,7 +62,9 @@ class RawSocket:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock
 
-    def _over_sse(self, kind: str, whole: bool) -> Iterator[Any]:
+    @contextlib.contextmanager
+    def _sse_body(self, kind: str) -> Iterator[IO[bytes]]:
+        """Ask for a stream and give what follows the head of the answer."""
         body = json.dumps(stream_task(kind)).encode()
         with self._connect() as sock, sock.makefile("rb", _BUFFER_BYTES) as file:
             sock.sendall(
@@ -69,6 +74,16 @@ class RawSocket:
             )
             while file.readline() != b"\r\n":
                 pass
+            yield file
+
+    def _to_the_close(self, kind: str) -> Iterator[Any]:
+        with self._sse_body(kind) as file:
+            for line in file:
+                if line != b"\n":
+                    yield json.loads(line[6:])["result"]
+
+    def _over_sse(self, kind: str, whole: bool) -> Iterator[Any]:
+        with self._sse_body(kind) as file:
             loads, parts = json.loads, []
             while size := int(file.readline(), 16):
                 data = file.read(size + 2)
@@ -77,7 +92,7 @@ class RawSocket:
                 else:
                     parts.append(data[:-2])
             for event in b"".join(parts).split(b"\n\n")[:-1]:
-                yield loads(event[6:])["result"]
+                yield loads(event[6:].replace(b"\ndata: ", b"\n"))["result"]
 
     def _over_websocket(self, kind: str) -> Iterator[Any]:
         with self._connect() as sock:

@@ -16,6 +16,9 @@ from protolink_sync.errors import TaskExecutionError
 
 # For the room `wire`, which turns any data into JSON: not listed, for users have to_dict().
 from protolink_sync.models._json import jsonable as jsonable
+
+# For the room `client`, which looks for the newest message.
+from protolink_sync.models._time import instant as instant
 from protolink_sync.models.artifact import Artifact
 from protolink_sync.models.cancellation import TaskCancellationRequest
 from protolink_sync.models.card import AgentCapabilities, AgentCard, AgentInterface, AgentSkill

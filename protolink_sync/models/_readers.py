@@ -54,7 +54,7 @@ def nullable_text(value: Any, _: Any = None) -> Any:
 
 def identifier(value: Any, _: Any = None) -> Any:
     """Read an id: any scalar, for peers do not check theirs and want back what they sent."""
-    if isinstance(value, (list, tuple, Mapping)):
+    if type(value) is not str and isinstance(value, (list, tuple, Mapping)):
         raise UnexpectedError("a string or another scalar", value)
     return value
 

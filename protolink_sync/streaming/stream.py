@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import itertools
 import os
 import threading
@@ -18,7 +19,7 @@ from protolink_sync.errors import (
     TransportProtocolError,
     TransportRemoteError,
 )
-from protolink_sync.models import RunEvent, Task
+from protolink_sync.models import RunEvent, Task, TaskState
 from protolink_sync.streaming._channel import Channel, End
 from protolink_sync.streaming._text import AnswerText, chunk_of
 from protolink_sync.streaming.source import EventSource
@@ -26,6 +27,8 @@ from protolink_sync.streaming.source import EventSource
 __all__ = ["EventStream"]
 
 _STATUS = "task_status_update"
+
+_ANSWERED = (TaskState.COMPLETED, TaskState.INPUT_REQUIRED)
 
 _numbers = itertools.count(1)
 
@@ -95,10 +98,10 @@ class EventStream:
     """The events of a task while an agent works on it, each as decoded JSON.
 
     Iterate over it, or use :meth:`result`, :meth:`text` or :meth:`run_events`; they share one
-    position, and one thread reads at a time. Leaving the loop, ``with``, :meth:`close` and
-    garbage collection end the stream and its connection. Over SSE and gRPC a ProtoLink agent
-    cancels the task then; over WebSocket it goes on, at least to its next event. :meth:`cancel`
-    asks the agent to end it in any case.
+    position, and one thread reads at a time. Leaving the loop, ``with``, :meth:`close`, garbage
+    collection, and Ctrl-C while an event is waited for end the stream and its connection. Over
+    SSE and gRPC a ProtoLink agent cancels the task then; over WebSocket it goes on, at least to
+    its next event. :meth:`cancel` asks the agent to end it in any case.
 
     The stream ends normally only with the mark that says so. Everything else raises: a
     connection that breaks is a :class:`~protolink_sync.errors.StreamInterruptedError`.
@@ -137,7 +140,8 @@ class EventStream:
             daemon=True,
         )
         self._pid = os.getpid()
-        self._release = weakref.finalize(self, _let_go, source, self._channel, self._pid)
+        self._leave = functools.partial(_let_go, source, self._channel, self._pid)
+        self._release = weakref.finalize(self, self._leave)
         self._worker.start()
 
     # --- reading -----------------------------------------------------------------------------
@@ -152,11 +156,15 @@ class EventStream:
             )
         try:
             return self._next()
+        except KeyboardInterrupt:
+            self._interrupt()
+            raise
         finally:
             self._reading.release()
 
     def _next(self) -> Any:
-        if self._closed or self._position >= len(self._batch):
+        # The process is looked at for each event: those that wait are the parent's too.
+        if self._closed or self._position >= len(self._batch) or os.getpid() != self._pid:
             self._take()
         event = self._batch[self._position]
         # So that an event the caller has done with does not live as long as its batch.
@@ -164,6 +172,13 @@ class EventStream:
         self._position += 1
         self._see(event)
         return event
+
+    def _interrupt(self) -> None:
+        """End a stream as Ctrl-C ends a call, also where somebody keeps it, as a notebook does."""
+        message = f"the stream of task {self._task_id!r} was interrupted"
+        self._end = End(CallCancelledError(message))
+        self._batch, self._position = [], 0
+        self._release()
 
     def _take(self) -> None:
         """Wait for the next batch; raise at the end, the same way each time."""
@@ -236,7 +251,8 @@ class EventStream:
         """Return the answer as text, in pieces as it comes; joined they are the answer.
 
         Prose comes at once. A step whose text begins as a JSON object (the action language of
-        ProtoLink's default engine) is held back and replaced by its answer.
+        ProtoLink's default engine) is held back and replaced by its answer. Prose that turns out
+        to be a remark before the answer stays in front, and the answer follows on a new line.
         """
         answer = AnswerText()
         for event in self:
@@ -244,7 +260,9 @@ class EventStream:
             if piece:
                 yield piece
         task = self.task
-        rest = "" if task is None else answer.rest(task.text)
+        # One that failed has no answer; what it has may be that of an earlier turn.
+        is_answered = task is not None and task.state in _ANSWERED
+        rest = answer.rest(task.text) if task is not None and is_answered else ""
         if rest:
             yield rest
 
@@ -268,7 +286,9 @@ class EventStream:
         What was not read yet is dropped. See the class for what that means for the task.
         """
         self._closed = True
-        self._release()
+        # Not by the finalizer: one that an interrupt leaves in the middle is not run again.
+        self._leave()
+        self._release.detach()
         if self._worker is not threading.current_thread():
             self._worker.join(_END_ON_ITS_WAY)
 

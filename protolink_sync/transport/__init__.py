@@ -19,6 +19,7 @@ from protolink_sync.errors import (
 )
 from protolink_sync.security import TLSConfig
 from protolink_sync.transport._metrics import TransportMetricsSnapshot
+from protolink_sync.transport._options import CallOptions
 from protolink_sync.transport.base import Transport, TransportCapabilities
 from protolink_sync.transport.factory import get_transport, register_transport
 from protolink_sync.wire import TransportRequestContext
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuthenticationError",
+    "CallOptions",
     "GRPCTransport",
     "HTTPTransport",
     "RetryPolicy",

@@ -45,7 +45,14 @@ class Addresses:
             self._known[url] = address
         return address
 
-    def _check(self, url: str) -> str:
+    def own(self, url: str) -> str:
+        """Return the address that a transport is given for itself; see :meth:`checked`.
+
+        It may have port 0, as an agent's has that serves at any free port; calls refuse that.
+        """
+        return self._check(url, lowest_port=0)
+
+    def _check(self, url: str, lowest_port: int = 1) -> str:
         if not isinstance(url, str):
             raise TypeError(f"the agent's URL is a {type(url).__name__}, must be a str")
         # First, so that no later message shows a password.
@@ -61,6 +68,8 @@ class Addresses:
         except ValueError as error:
             raise ValueError(f"{url!r} is no URL: {error}") from None
         self._check_parts(url, parts, port)
+        if port is not None and port < lowest_port:
+            raise ValueError(f"{url!r} cannot be called: port 0 stands for any free port")
         # One spelling of the scheme: who compares it must not take GRPCS:// for no TLS.
         return parts.scheme + url[len(parts.scheme) :].rstrip("/")
 
@@ -70,7 +79,7 @@ class Addresses:
             raise ValueError(
                 f"{url!r} is no address for the transport {self._transport!r}: it takes {forms}"
             )
-        if not parts.hostname or parts.query or parts.fragment or port == 0:
+        if not parts.hostname or parts.query or parts.fragment:
             raise ValueError(
                 f"{url!r} is no base URL: it needs a host, may have a port and a path, "
                 "and has no query or fragment"

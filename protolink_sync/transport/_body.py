@@ -41,9 +41,7 @@ class BodyReader:
         encoding = reply.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("identity", "", *_WINDOW_BITS):
             raise http.client.HTTPException(f"unknown content encoding {encoding!r}")
-        self._inflate = (
-            zlib.decompressobj(_WINDOW_BITS[encoding]) if encoding in _WINDOW_BITS else None
-        )
+        self._inflater = _Inflater(_WINDOW_BITS[encoding]) if encoding in _WINDOW_BITS else None
         self.at_end = self._length == 0
 
     def read(self) -> bytes:
@@ -55,13 +53,13 @@ class BodyReader:
             zlib.error: It is not compressed as announced.
             OSError: The connection failed.
         """
+        inflater = self._inflater
         while True:
-            held = self._inflate.unconsumed_tail if self._inflate is not None else b""
-            data = held or self._next()
-            if self._inflate is not None and data:
-                # In bounded steps: a small body may inflate to gigabytes.
-                data = self._inflate.decompress(data, _READ_BYTES)
-            if data or (self.at_end and not held):
+            if inflater is None:
+                data = self._next()
+            else:
+                data = inflater.take(b"" if inflater.held else self._next())
+            if data or (self.at_end and not (inflater is not None and inflater.held)):
                 return data
 
     def _next(self) -> bytes:
@@ -85,6 +83,39 @@ class BodyReader:
         else:
             self.at_end = not data
         return data
+
+
+class _Inflater:
+    """Inflate in bounded steps: a small body may inflate to gigabytes.
+
+    A body may be several members one behind the other: a proxy may make one of each flush.
+
+    Args:
+        window_bits: What zlib calls the kind of compression.
+
+    Source:
+        RFC 1952, 2.2.
+    """
+
+    def __init__(self, window_bits: int) -> None:
+        self._window_bits = window_bits
+        self._member = zlib.decompressobj(window_bits)
+        # What came and was not inflated yet: there may be more bytes in it than in one step.
+        self.held = b""
+
+    def take(self, data: bytes) -> bytes:
+        """Take the next bytes of the body and return the next inflated ones, if there are any."""
+        data, self.held = self.held + data, b""
+        if self._member.eof:
+            data = data.lstrip(b"\0")  # which may stand behind a member
+            if data:
+                self._member = zlib.decompressobj(self._window_bits)
+        if not data:
+            return b""
+        member = self._member
+        found = member.decompress(data, _READ_BYTES)
+        self.held = member.unused_data if member.eof else member.unconsumed_tail
+        return found
 
 
 class _Dechunker:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from protolink_sync._deadline import CancelToken, Deadline
+from protolink_sync.transport._options import CallOptions
 
 __all__ = ["Call", "Outcome"]
 
@@ -22,6 +23,7 @@ class Call(Deadline):
 
     Attributes:
         connect_timeout: Bound of resolving, connecting and TLS; None for the transport's.
+        options: What it has instead of what the transport has; None for nothing.
         outcome: How the call ends as things stand; None before it begins and once it is counted.
         over: Whether all that the call held is given back.
         sent: Bytes of the bodies sent.
@@ -34,6 +36,7 @@ class Call(Deadline):
         "codec",
         "connect_timeout",
         "credentials",
+        "options",
         "outcome",
         "over",
         "received",
@@ -53,6 +56,7 @@ class Call(Deadline):
         self.codec = codec
         self.credentials = credentials
         self.connect_timeout: float | None = None
+        self.options: CallOptions | None = None
         self.outcome: Outcome | None = None
         self.over = False
         self.sent = 0

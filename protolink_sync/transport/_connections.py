@@ -10,7 +10,7 @@ import math
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import SplitResult
 
 from requests.adapters import HTTPAdapter
@@ -206,10 +206,17 @@ class Adapter(HTTPAdapter):
 
     Args:
         tls_context: Gives the TLS context for an origin's first connection.
+        proxy_tls_context: Gives that for connections to a proxy, which must not be shown the
+            certificate for the peers.
     """
 
-    def __init__(self, tls_context: Callable[[], ssl.SSLContext]) -> None:
+    def __init__(
+        self,
+        tls_context: Callable[[], ssl.SSLContext],
+        proxy_tls_context: Callable[[], ssl.SSLContext],
+    ) -> None:
         self._tls_context = tls_context
+        self._proxy_tls_context = proxy_tls_context
         # One: our pools keep their connections themselves.
         super().__init__(pool_connections=256, pool_maxsize=1, max_retries=0)
 
@@ -221,7 +228,9 @@ class Adapter(HTTPAdapter):
     def proxy_manager_for(self, proxy: str, **settings: Any) -> Any:
         """Return the manager of connections through one proxy."""
         if proxy not in self.proxy_manager and proxy.lower().startswith("https:"):
-            settings.setdefault("proxy_ssl_context", self._tls_context())
+            context = self._proxy_tls_context()
+            settings.setdefault("proxy_ssl_context", context)
+            settings.setdefault("proxy_assert_hostname", _asserted(context))
         manager = super().proxy_manager_for(proxy, **settings)
         manager.pool_classes_by_scheme = _POOLS
         return manager
@@ -234,10 +243,13 @@ class Adapter(HTTPAdapter):
             proxy: URL of the proxy to go through.
         """
         settings: dict[str, Any] = {}
-        if "https" in (url.scheme, (proxy or "").partition(":")[0].lower()):
-            context = self._tls_context()
-            settings["ssl_context"] = context
-            settings["assert_hostname"] = None if context.check_hostname else False
+        if url.scheme == "https":
+            settings["ssl_context"] = context = self._tls_context()
+            settings["assert_hostname"] = _asserted(context)
+        elif proxy is not None and proxy.lower().startswith("https:"):
+            # What goes to an http:// address through it is sent on the connection to the proxy.
+            settings["ssl_context"] = context = self._proxy_tls_context()
+            settings["assert_hostname"] = _asserted(context)
         manager = self.poolmanager if proxy is None else self.proxy_manager_for(proxy)
         pool: Any = manager.connection_from_host(
             url.hostname, url.port, url.scheme, pool_kwargs=settings
@@ -254,3 +266,8 @@ class Adapter(HTTPAdapter):
             for key in list(manager.pools.keys())
             if key in manager.pools
         ]
+
+
+def _asserted(context: ssl.SSLContext) -> Literal[False] | None:
+    """Return what urllib3 takes for: check the host name as the context says."""
+    return None if context.check_hostname else False

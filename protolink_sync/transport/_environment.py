@@ -7,7 +7,11 @@ import os
 import re
 from urllib.parse import urlsplit
 
-__all__ = ["authority_file", "checked_proxy", "proxy_for"]
+import attrs
+
+from protolink_sync.security import TLSConfig
+
+__all__ = ["authority_file", "checked_proxy", "proxy_for", "proxy_tls"]
 
 _CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
@@ -95,6 +99,15 @@ def checked_proxy(proxy: str) -> str:
             "https://host:port; in a user and a password before the host, / is written %2F"
         )
     return url
+
+
+def proxy_tls(tls: TLSConfig | None) -> TLSConfig | None:
+    """Return how a proxy is spoken to over TLS: checked like a peer, but not told who calls.
+
+    Args:
+        tls: What the peers are spoken to with. Its certificate is meant for them alone.
+    """
+    return None if tls is None else attrs.evolve(tls, certfile=None, keyfile=None)
 
 
 def authority_file() -> str | None:

@@ -9,7 +9,9 @@ it inherited (dropping an inherited channel can hang), and is refused where its 
 from __future__ import annotations
 
 import json
+import math
 import os
+import sys
 import threading
 import time
 import weakref
@@ -21,6 +23,7 @@ import grpc
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import TransportConnectionError
 from protolink_sync.transport._call import Call
+from protolink_sync.transport._grpc_health import CHECK
 
 __all__ = ["Channel", "Channels", "Rpc", "RpcError", "ssl_credentials"]
 
@@ -96,6 +99,15 @@ def _check_process(where: str) -> None:
         )
 
 
+def _make_way_for_greenlets() -> None:
+    """Have grpcio wait as gevent does, where that has replaced threads: else it stops them all."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is not None and monkey.is_module_patched("threading"):
+        from grpc.experimental import gevent
+
+        gevent.init_gevent()
+
+
 # --- one channel -----------------------------------------------------------------------------
 
 
@@ -108,22 +120,22 @@ class Channel:
         options: grpcio's channel arguments.
 
     Attributes:
-        invoke: Blocking unary call.
-        invoke_with_handle: The same as an iterator of one reply, which can be cancelled. Both
-            are the same on the wire, and this costs half of grpcio's own ``future``.
         stream: Call with a stream of replies.
         users: The calls that use it.
     """
 
     def __init__(self, target: str, credentials: Any, options: Sequence[tuple[str, Any]]) -> None:
+        _make_way_for_greenlets()
         self._channel: Any = (
             grpc.insecure_channel(target, options=options)
             if credentials is None
             else grpc.secure_channel(target, credentials, options=options)
         )
-        self.invoke: Callable[..., bytes] = self._channel.unary_unary(_INVOKE)
-        self.invoke_with_handle: Callable[..., Any] = self._channel.unary_stream(_INVOKE)
+        self._invoke: Callable[..., bytes] = self._channel.unary_unary(_INVOKE)
+        self._invoke_with_handle: Callable[..., Any] = self._channel.unary_stream(_INVOKE)
         self.stream: Callable[..., Any] = self._channel.unary_stream(_STREAM)
+        self._check: Callable[..., bytes] = self._channel.unary_unary(CHECK.path)
+        self._check_with_handle: Callable[..., Any] = self._channel.unary_stream(CHECK.path)
         self.users: dict[Call, None] = {}
         self._retired = False
         # The public way to learn the state (subscribe) starts two threads, which make a fork in
@@ -136,6 +148,17 @@ class Channel:
         process = _this_process()
         process.made_channels = True
         process.channels[self] = None
+
+    def unary(self, path: str) -> Callable[..., bytes]:
+        """Return what makes a blocking call: of an operation, or of the health check."""
+        return self._check if path == CHECK.path else self._invoke
+
+    def unary_with_handle(self, path: str) -> Callable[..., Any]:
+        """Return the same as an iterator of one reply, which can be cancelled.
+
+        Both are the same on the wire, and this costs half of grpcio's own ``future``.
+        """
+        return self._check_with_handle if path == CHECK.path else self._invoke_with_handle
 
     def enter(self, call: Call) -> bool:
         """Let a call use the channel; False if it is on its way out."""
@@ -183,38 +206,40 @@ class Channel:
             return _READY
 
     def connect(self, call: Call, where: str) -> None:
-        """Wait until the channel is connected, connecting has failed, or the call is ended."""
+        """Wait until the channel is connected, connecting has failed, or the call is ended.
+
+        Not in the caller's thread. An interrupt of grpcio's wait would leave behind what close()
+        waits for, for ever; and in a forked process calls into grpcio may never return.
+        """
         process = _this_process()
-        if process.is_proved:
-            self._wait_until_settled(call)
-        elif self._proves(call):
+        settled: list[bool] = []
+        left: list[bool] = []
+
+        def settle() -> None:
+            self._wait_until_settled(call, left)
+            settled.append(True)
+            call.notify()
+
+        threading.Thread(target=settle, name="protolink-grpc-connect", daemon=True).start()
+        try:
+            call.wait(math.inf if process.is_proved else _SIGN_OF_LIFE, until=lambda: settled)
+        finally:
+            left.append(True)
+        if settled:
             process.is_proved = True
         elif call.ended is None:
             process.broken = "grpcio gives no sign of life here"
             _check_process(where)
 
-    def _wait_until_settled(self, call: Call) -> None:
+    def _wait_until_settled(self, call: Call, left: list[bool]) -> None:
         state = self._settled_state()
-        while state not in _SETTLED and call.may_go_on():
+        while state not in _SETTLED and not left and call.may_go_on():
             assert self._watch is not None
             try:
                 self._watch(state, time.time() + _SLICE)
             except ValueError:  # closed meanwhile
                 return
             state = self._settled_state()
-
-    def _proves(self, call: Call) -> bool:
-        """Connect in a forked child, whose calls into grpcio may never return."""
-        settled: list[bool] = []
-
-        def settle() -> None:
-            self._wait_until_settled(call)
-            settled.append(True)
-            call.notify()
-
-        threading.Thread(target=settle, name="protolink-grpc-fork", daemon=True).start()
-        call.wait(_SIGN_OF_LIFE, until=lambda: settled)
-        return bool(settled)
 
 
 class Rpc:
@@ -226,10 +251,10 @@ class Rpc:
         replies: What grpcio returned.
     """
 
-    __slots__ = ("_call", "_channel", "replies")
+    __slots__ = ("_call", "channel", "replies")
 
     def __init__(self, channel: Channel, call: Call, replies: Any) -> None:
-        self._channel = channel
+        self.channel = channel
         self._call = call
         self.replies = replies
 
@@ -240,7 +265,7 @@ class Rpc:
     def take_back(self) -> None:
         """Cancel it unless it has ended, and let go of its channel."""
         self.replies.cancel()
-        self._channel.leave(self._call)
+        self.channel.leave(self._call)
 
     def finish(self) -> None:
         """End it and take what grpcio still has of it (the thread that reads it)."""

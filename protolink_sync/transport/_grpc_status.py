@@ -41,6 +41,14 @@ _SILENT = re.compile(
 _NO_HOST = re.compile(r"errors? resolving|DNS resolution failed|[Nn]ame resolution|lookup failed")
 _NOT_CONNECTED = re.compile(r"failed to connect to all addresses|connections to all backends")
 
+_HINTS = {
+    "UNAUTHENTICATED": ". Give the transport credentials=, or others",
+    "UNIMPLEMENTED": (
+        ". The agent there does not have this service; a ProtoLink agent has the health check if "
+        "grpcio-health-checking and grpcio-reflection are installed with it"
+    ),
+}
+
 # How a stream ends that was cut, beside UNAVAILABLE.
 _CUT = re.compile(r"RST_STREAM|Stream removed|Socket closed|Connection reset|GOAWAY|stream closed")
 
@@ -123,7 +131,7 @@ def refusal(
     status, words = error.code().name, error.details() or ""
     is_auth = status in ("UNAUTHENTICATED", "PERMISSION_DENIED")
     kind = AuthenticationError if is_auth else TransportRemoteError
-    hint = ". Give the transport credentials=, or others" if status == "UNAUTHENTICATED" else ""
+    hint = _HINTS.get(status, "")
     trailing = error.trailing_metadata() or ()
     return kind(
         f"{context.where}: the peer answered with an error: {_told(status, words)}{hint}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 import weakref
 from collections import deque
@@ -12,8 +13,8 @@ from protolink_sync._deadline import Timer, forget, watch
 
 __all__ = ["IdlePool"]
 
-# An idle connection beyond the allowed number is kept for so many seconds, so that threads that
-# think a little between two calls find theirs again.
+# An idle connection beyond the allowed number is kept for so many seconds, and longer while as
+# many threads make calls: those that think a little between two calls find theirs again.
 _SPARE_SECONDS = 1.0
 
 # A connection is not used again after this part of the keep-alive interval: the peer's clock
@@ -35,12 +36,13 @@ _Connection = TypeVar("_Connection", bound=_Idle)
 
 
 class IdlePool(Generic[_Connection]):
-    """Idle connections to one origin; the one that waits longest is the first to be used again.
+    """Idle connections to one origin; the last one used is the first to be used again.
 
-    So n threads that think a little between two calls go round n connections, and none of these
-    is idle long enough to be closed. Were the last one used the first, those beyond what the
-    calls need most of the time would be closed, and opened again whenever the calls fall
-    together: more than n, in the end.
+    So what a burst of calls has opened is not kept busy by the few calls that follow, and is
+    closed. But of n threads that think a little between two calls, few call at the same moment:
+    those connections beyond what they need most of the time must not be closed, or they would be
+    opened again whenever the calls fall together, more than n in the end. Hence it is counted
+    how many threads make calls.
 
     Every operation on the queue is one that a signal handler may come between, so there is no
     lock. A connection is in the queue or in somebody's hand, never in both.
@@ -55,6 +57,8 @@ class IdlePool(Generic[_Connection]):
         self._idle: deque[_Connection] = deque()
         # A pool that nobody closed must not leave its connections to the garbage collector.
         weakref.finalize(self, _close_all, self._idle)
+        # When each thread last gave a connection back to a pool that has more than it keeps.
+        self._users: dict[int, float] = {}
         self._timer: Timer | None = None
         self._shut = False
 
@@ -72,7 +76,7 @@ class IdlePool(Generic[_Connection]):
         oldest = time.monotonic() - self._fresh_seconds()
         while True:
             try:
-                connection = self._idle.popleft()
+                connection = self._idle.pop()
             except IndexError:
                 return None
             if connection.idle_since >= oldest and connection.is_alive():
@@ -81,11 +85,14 @@ class IdlePool(Generic[_Connection]):
 
     def _keep(self, connection: _Connection) -> None:
         """Put a connection in the queue; nobody uses it any more."""
-        connection.idle_since = time.monotonic()
+        connection.idle_since = now = time.monotonic()
         self._idle.append(connection)
+        has_spare = len(self._idle) > self.max_idle
+        if has_spare:
+            self._users[threading.get_ident()] = now
         if self._shut:
             self.close()
-        elif self._timer is None or len(self._idle) > self.max_idle:
+        elif self._timer is None or has_spare:
             self._look_again()
 
     def _fresh_seconds(self) -> float:
@@ -108,7 +115,11 @@ class IdlePool(Generic[_Connection]):
 
     def _tidy(self) -> None:
         now = time.monotonic()
-        keep, oldest, spare = self.max_idle, now - self._fresh_seconds(), now - _SPARE_SECONDS
+        oldest, spare = now - self._fresh_seconds(), now - _SPARE_SECONDS
+        for user, at in [*self._users.items()]:
+            if at <= spare:
+                self._users.pop(user, None)
+        keep = max(self.max_idle, len(self._users))
         while self._idle:
             # The longest idle stands at the left; one that a call takes meanwhile is gone.
             try:

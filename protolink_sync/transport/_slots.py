@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import math
+import queue
+import time
 from collections import deque
 
 from protolink_sync.transport._call import Call
 
 __all__ = ["Slots"]
+
+# The longest single wait: CPython can lose the wake-up of a signal that comes just before it.
+_LONGEST_WAIT = 0.5
 
 
 class Slots:
@@ -25,6 +30,8 @@ class Slots:
         self._limit = limit
         self.active: dict[Call, None] = {}
         self._waiting: deque[Call] = deque()
+        # What those wait on who want to know when the last call has ended.
+        self._watchers: list[queue.SimpleQueue[None]] = []
 
     def acquire(self, call: Call, *, nested: bool = False) -> bool:
         """Give the call a slot, waiting for one if need be; False if the call was ended.
@@ -37,7 +44,7 @@ class Slots:
         # First in, then counted: of two that come at once at least one sees that it is too many.
         self.active[call] = None
         if nested or (len(self.active) <= self._limit and not self._waiting):
-            return call.may_go_on()
+            return call.ended is None
         self._waiting.append(call)
         self.active.pop(call, None)
         # The first in the queue may have looked while this one was counted, and sleeps on.
@@ -55,6 +62,23 @@ class Slots:
         self.active.pop(call, None)
         if self._waiting:
             self._leave(call)
+        if self._watchers:
+            for watcher in [*self._watchers]:
+                watcher.put(None)
+
+    def wait_until_empty(self, timeout: float) -> None:
+        """Wait until no call has a slot, or some seconds are over; a signal handler may do so."""
+        watcher: queue.SimpleQueue[None] = queue.SimpleQueue()
+        end = time.monotonic() + timeout
+        try:
+            # First in, then looked: of this and release() at least one sees the other.
+            self._watchers.append(watcher)
+            while self.active and (left := end - time.monotonic()) > 0:
+                with contextlib.suppress(queue.Empty):
+                    watcher.get(timeout=min(left, _LONGEST_WAIT))
+        finally:
+            with contextlib.suppress(ValueError):
+                self._watchers.remove(watcher)
 
     def calls(self) -> set[Call]:
         """Return the calls that run or wait."""

@@ -16,6 +16,8 @@ import selectors
 import socket
 import ssl
 import time
+from _socket import dup
+from _socket import socket as PlainSocket
 from urllib.parse import urlsplit
 
 from protolink_sync.errors import (
@@ -90,10 +92,18 @@ def _wait_until_connected(opened: socket.socket, duration: float) -> bool:
         return bool(selector.select(None if duration == math.inf else max(duration, 0.001)))
 
 
+# To look at once whether something waits to be read; None where the system cannot. A plain number,
+# because to join two flags of an enumeration takes longer than the call.
+_PEEK: int | None = (
+    int(socket.MSG_PEEK) | int(socket.MSG_DONTWAIT) if hasattr(socket, "MSG_DONTWAIT") else None
+)
+
+
 class Cuttable:
     """A connection with a duplicate of its descriptor, lent to one call at a time."""
 
-    _duplicate: socket.socket | None = None
+    # Plain: gevent's socket, which replaces Python's, takes a refusal to wait for a reason to wait.
+    _duplicate: PlainSocket | None = None
 
     def cut(self) -> None:
         """End whatever the connection is doing, at once; any thread."""
@@ -142,9 +152,10 @@ class Cuttable:
         try:
             for option in _SOCKET_OPTIONS:
                 opened.setsockopt(*option)
-            # socket.setdefaulttimeout() of somebody else: the duplicate would have it for ever.
-            opened.setblocking(True)
-            self._duplicate = opened.dup()
+            self._duplicate = PlainSocket(family, kind, proto, dup(opened.fileno()))
+            # In case of a socket.setdefaulttimeout() of somebody else, and never back: blocking or
+            # not is common to both, and gevent relies on what it has set.
+            self._duplicate.setblocking(False)
             opened.setblocking(False)
             failed = opened.connect_ex(target)
             # Lent, and looked at, only now: a cut ends connecting that has begun, no earlier one.
@@ -173,10 +184,10 @@ class Cuttable:
         duplicate = self._duplicate
         silent = False
         # Windows has no such flag: there a connection is used once.
-        if duplicate is not None and hasattr(socket, "MSG_DONTWAIT"):
+        if duplicate is not None and _PEEK is not None:
             try:
                 # On the duplicate also for TLS, whose sockets refuse these flags.
-                duplicate.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+                duplicate.recv(1, _PEEK)
             except BlockingIOError:
                 silent = True
             except OSError:

@@ -13,26 +13,34 @@ from protolink_sync.security import TLSConfig
 __all__ = ["client_context"]
 
 
-class _TLSSocket(ssl.SSLSocket):
-    """A TLS socket that is never made of a connection that has ended.
-
-    ``ssl`` wraps such a one too, without TLS, and loses it unclosed when a reset arrives meanwhile.
-    """
+class _Checked:
+    """What keeps ``ssl.SSLSocket`` from being lost unclosed while it is made."""
 
     def getpeername(self) -> Any:
-        """Return the peer's address; asked by ``ssl`` before it begins the handshake."""
+        """Return the peer's address; asked by ``ssl`` before it begins the handshake.
+
+        ``ssl`` wraps a connection that has ended too, without TLS, and loses it when a reset
+        arrives meanwhile.
+        """
         try:
-            return super().getpeername()
+            return super().getpeername()  # type: ignore[misc]
         except OSError as error:
             if not hasattr(self, "_connected"):  # ssl sets it when the socket is made
-                self.close()
+                self.close()  # type: ignore[attr-defined]
                 raise ConnectionResetError(
                     errno.ECONNRESET, "the connection ended before TLS began"
                 ) from error
             raise
 
+    def do_handshake(self, *args: Any) -> None:
+        """Begin TLS; ``ssl`` forgets the socket when Ctrl-C ends this."""
+        try:
+            super().do_handshake(*args)  # type: ignore[misc]
+        except BaseException:
+            self.close()  # type: ignore[attr-defined]
+            raise
 
-@functools.lru_cache(maxsize=64)
+
 def client_context(
     tls: TLSConfig | None, authority: str | None, trust_env: bool = True
 ) -> ssl.SSLContext:
@@ -48,7 +56,15 @@ def client_context(
         ValueError: A file cannot be read, is no PEM file, or certificate and key do not belong
             together.
     """
-    tls = tls or TLSConfig()
+    return _context(ssl.SSLSocket, tls or TLSConfig(), authority, trust_env)
+
+
+# By the class of its sockets too: gevent replaces it, and what was made before (under gunicorn
+# --preload) is of no use then.
+@functools.lru_cache(maxsize=64)
+def _context(
+    sockets: type[ssl.SSLSocket], tls: TLSConfig, authority: str | None, trust_env: bool
+) -> ssl.SSLContext:
     cafile = tls.cafile if tls.cafile is not None else authority
     if cafile is None:
         context = ssl.create_default_context() if trust_env else _of_the_system()
@@ -66,7 +82,7 @@ def client_context(
     # The default ends at TLS 1.2 in supported Pythons; said here so that it stays so.
     context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     context.check_hostname = tls.check_hostname
-    context.sslsocket_class = _TLSSocket
+    context.sslsocket_class = type("TLSSocket", (_Checked, sockets), {})
     if tls.certfile is not None:
         try:
             context.load_cert_chain(tls.certfile, tls.keyfile, password=_no_password)

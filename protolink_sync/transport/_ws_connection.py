@@ -34,6 +34,10 @@ _LARGE = 64 * 1024
 # How often an idle connection is looked at before it counts as one that never rests.
 _LOOKS = 8
 
+# An idle one is replaced after so many seconds at the latest: what stands between it and the peer
+# may forget it without a word.
+_FRESH_SECONDS = 15.0
+
 _CONNECTION_ESTABLISHED = 200
 
 # SO_LINGER: to close does not wait until all is sent, but resets.
@@ -54,6 +58,7 @@ class Endpoint:
         tls_context: Gives the TLS context.
         encrypted: Whether the agent speaks TLS.
         proxy: URL of the proxy to go through.
+        proxy_tls_context: Gives the TLS context for a proxy.
     """
 
     url: str
@@ -64,7 +69,8 @@ class Endpoint:
     connect_timeout: float
     tls_context: Callable[[], ssl.SSLContext]
     encrypted: bool
-    proxy: str | None = attrs.field(default=None, repr=False)
+    proxy: str | None = attrs.field(repr=False)
+    proxy_tls_context: Callable[[], ssl.SSLContext]
 
 
 class WebSocketConnection(Cuttable):
@@ -113,7 +119,7 @@ class WebSocketConnection(Cuttable):
         else:
             sock = self._through_proxy(endpoint.proxy, call)
         if endpoint.encrypted:
-            sock = self._encrypted(sock, endpoint.host, call)
+            sock = self._encrypted(sock, endpoint.host, endpoint.tls_context(), call)
         headers = merged(endpoint.headers, credentials or {})
         self._wire = wire = Wire(sock)
         library = Library(wire)
@@ -129,10 +135,12 @@ class WebSocketConnection(Cuttable):
         self._sock = sock = self._dial(host, port, call)
         return sock
 
-    def _encrypted(self, sock: socket.socket, host: str, call: Call) -> socket.socket:
+    def _encrypted(
+        self, sock: socket.socket, host: str, context: ssl.SSLContext, call: Call
+    ) -> socket.socket:
         call.phase = "tls"
         # In two steps, so that an interrupt in the second one leaves nothing behind.
-        self._sock = encrypted = self._endpoint.tls_context().wrap_socket(
+        self._sock = encrypted = context.wrap_socket(
             sock, server_hostname=host, do_handshake_on_connect=False
         )
         encrypted.do_handshake()
@@ -145,7 +153,8 @@ class WebSocketConnection(Cuttable):
         encrypted = parts.scheme == "https"
         sock = self._dialled(parts.hostname or "", parts.port or (443 if encrypted else 80), call)
         if encrypted:
-            sock = self._encrypted(sock, parts.hostname or "", call)
+            context = endpoint.proxy_tls_context()
+            sock = self._encrypted(sock, parts.hostname or "", context, call)
         name = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
         target = f"{name}:{endpoint.port}"
         head = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
@@ -154,6 +163,7 @@ class WebSocketConnection(Cuttable):
             head += f"Proxy-Authorization: Basic {base64.b64encode(pair).decode()}\r\n"
         sock.sendall(f"{head}\r\n".encode("ascii"))
         reply, _ = read_head(sock, "CONNECT")
+        reply.close()
         if reply.status != _CONNECTION_ESTABLISHED:
             raise OSError(f"Tunnel connection failed: {reply.status} {reply.reason}")
         return sock
@@ -292,7 +302,8 @@ class Pool(IdlePool[WebSocketConnection]):
 
     Args:
         endpoint: Where to connect to.
-        keepalive_interval: Seconds after three quarters of which an idle one is not used again.
+        keepalive_interval: Seconds after three quarters of which an idle one is not used again,
+            if that is before the fifteen that count in any case.
         max_idle: How many stay idle.
     """
 
@@ -301,6 +312,9 @@ class Pool(IdlePool[WebSocketConnection]):
         self.keepalive_interval = keepalive_interval
         self.max_idle = max_idle
         self._begin()
+
+    def _fresh_seconds(self) -> float:
+        return min(super()._fresh_seconds(), _FRESH_SECONDS)
 
     def lend_to(self, call: Call) -> WebSocketConnection:
         """Return a connection for one call: an idle one, or one that is still to be opened."""

@@ -9,6 +9,7 @@ at a time, follows redirects with the credentials, and keeps cookies for the who
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import io
 import os
@@ -166,17 +167,19 @@ class Wire:
 
     def _answer_to_upgrade(self) -> bytes:
         reply, source = read_head(self.sock, "GET")
-        if reply.status != _SWITCHING_PROTOCOLS:
-            raise UpgradeRefused(reply, reply.read(_KEPT_BODY))
-        for unasked in ("extensions", "protocol"):
-            if f"sec-websocket-{unasked}" in reply.headers:
-                raise websocket.WebSocketProtocolException(
-                    f"it chose sec-websocket-{unasked} that nobody offered"
-                )
-        source.ended = True
-        self.buffer = reply.fp.read()
-        lines = [f"{n}: {reply.headers[n]}" for n in _CHECKED_HEADERS if n in reply.headers]
-        return "\r\n".join(["HTTP/1.1 101 Switching Protocols", *lines, "", ""]).encode()
+        # Closed here, for its finalizer is Python code that would swallow a KeyboardInterrupt.
+        with contextlib.closing(reply):
+            if reply.status != _SWITCHING_PROTOCOLS:
+                raise UpgradeRefused(reply, reply.read(_KEPT_BODY))
+            for unasked in ("extensions", "protocol"):
+                if f"sec-websocket-{unasked}" in reply.headers:
+                    raise websocket.WebSocketProtocolException(
+                        f"it chose sec-websocket-{unasked} that nobody offered"
+                    )
+            source.ended = True
+            self.buffer = reply.fp.read()
+            lines = [f"{n}: {reply.headers[n]}" for n in _CHECKED_HEADERS if n in reply.headers]
+            return "\r\n".join(["HTTP/1.1 101 Switching Protocols", *lines, "", ""]).encode()
 
     def fill(self) -> bool:
         """Wait for more bytes; False at the end of the connection."""

@@ -11,11 +11,12 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from protolink_sync._deadline import Timer, forget, watch
+from protolink_sync._deadline import CancelToken, Timer, forget, seconds, watch
 from protolink_sync._version import __version__
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import ClientClosedError, ProtoLinkError, TransportError
-from protolink_sync.security import Credentials, TLSConfig
+from protolink_sync.security import Credentials, TLSConfig, credential_headers
+from protolink_sync.transport import _grpc_health
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._environment import authority_file
 from protolink_sync.transport._grpc_metadata import metadata_of
@@ -109,6 +110,53 @@ class GRPCTransport(Transport):
     def _settings(self) -> dict[str, Any]:
         return {**super()._settings(), "trust_env": self._trust_env}
 
+    def check_health(
+        self,
+        url: str | None = None,
+        service: str = "",
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> str:
+        """Ask an agent by the standard health check of gRPC whether it serves.
+
+        A ProtoLink agent answers without credentials, if ``grpcio-health-checking`` and
+        ``grpcio-reflection`` are installed there. (:meth:`health` is about this transport.)
+
+        Args:
+            url: Address of the agent; None for the transport's own.
+            service: Name of one service; empty for the agent as a whole. ProtoLink's is
+                ``protolink.transport.v1.ProtolinkTransport``.
+            timeout: Budget in seconds; None for the transport's, ``math.inf`` for none.
+            cancel: Token that ends the call.
+
+        Returns:
+            ``SERVING``, ``NOT_SERVING``, ``UNKNOWN`` or ``SERVICE_UNKNOWN``.
+
+        Raises:
+            TypeError: An argument has the wrong type.
+            TransportRemoteError: The agent has no health check (``error_type`` is
+                ``UNIMPLEMENTED``), or not of this service (``NOT_FOUND``).
+            TransportError: The agent gave no answer, or none that can be understood.
+            CallCancelledError: The token was cancelled.
+
+        Source:
+            gRPC, "GRPC Health Checking Protocol"; wire/protolink.md 6.
+        """
+        if not isinstance(service, str):
+            raise TypeError(f"service is a {type(service).__name__}, must be a str")
+        codec: Any = _grpc_health  # without decode_event: it is no stream
+        status: str = self.send_as(
+            codec,
+            _grpc_health.CHECK,
+            self._peer(url),
+            service,
+            timeout=self._timeout if timeout is None else seconds("timeout", timeout),
+            cancel=cancel,
+            credentials=self._credentials,
+        )
+        return status
+
     # --- hooks -------------------------------------------------------------------------------
 
     def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
@@ -123,7 +171,8 @@ class GRPCTransport(Transport):
             else:
                 # A call without a token is ended by its budget, which grpcio watches too, or by
                 # the end of the channel: it needs no handle.
-                body = channel.invoke(request.body, timeout=timeout, metadata=metadata)
+                unary = channel.unary(request.path)
+                body = unary(request.body, timeout=timeout, metadata=metadata)
         except self._grpc.RpcError as error:
             raise self._typed(error, request, deadline, channel) from error
         except ValueError as error:
@@ -144,21 +193,41 @@ class GRPCTransport(Transport):
         return WireReply(200, "", {}, body)
 
     def _open_stream(self, request: WireRequest, deadline: Call) -> _GRPCStream:
+        return _GRPCStream(self, request, self._begin_stream(request, deadline), deadline)
+
+    def _begin_stream(self, request: WireRequest, call: Call) -> Rpc:
         metadata = self._metadata_of(request)
-        channel = self._connected(request, deadline)
+        channel = self._connected(request, call)
         try:
-            deadline.phase = "wait"
+            call.phase = "wait"
             replies = channel.stream(request.body, metadata=metadata)
         except ValueError as error:
-            channel.leave(deadline)
+            channel.leave(call)
             if not self._closed:
                 raise
             raise self._closed_error(request.context) from error
-        rpc = self._grpc.Rpc(channel, deadline, replies)
-        if not deadline.lend(rpc):
+        rpc: Rpc = self._grpc.Rpc(channel, call, replies)
+        if not call.lend(rpc):
             rpc.finish()
-            raise self._ended(deadline, request.context)
-        return _GRPCStream(self, request, rpc, channel, deadline)
+            raise self._ended(call, request.context)
+        return rpc
+
+    def _renew_stream(self, error: Any, request: WireRequest, rpc: Rpc, call: Call) -> Rpc | None:
+        """Begin a stream anew that a peer has refused before any event; None if that is vain.
+
+        The peer has not processed what it refused, so the call may go out again. That it refuses
+        is told only where the first event would come, and may come late: to wait for it while
+        the stream is opened would keep its caller from everything else.
+        """
+        if error.code().name != "UNAUTHENTICATED" or not callable(call.credentials):
+            return None
+        fresh = credential_headers(call.credentials, request.context.url, refresh=True)
+        if fresh == request.credentials or not call.may_go_on():
+            return None
+        request.credentials = fresh
+        rpc.finish()
+        rpc.channel.leave(call)
+        return self._begin_stream(request, call)
 
     def _close(self) -> None:
         channels = self._channels
@@ -212,7 +281,10 @@ class GRPCTransport(Transport):
 
     def _metadata_of(self, request: WireRequest) -> list[tuple[str, str]]:
         context = request.context
-        metadata = [*self._metadata, ("x-protolink-request-id", context.request_id)]
+        own = metadata_of(request.headers, what="headers=")
+        names = {name for name, _ in own}
+        metadata = [(name, value) for name, value in self._metadata if name not in names]
+        metadata += [*own, ("x-protolink-request-id", context.request_id)]
         if context.idempotency_key is not None:
             metadata.append(("idempotency-key", context.idempotency_key))
         if request.credentials:
@@ -227,7 +299,8 @@ class GRPCTransport(Transport):
         metadata: list[tuple[str, str]],
         timeout: float | None,
     ) -> bytes:
-        replies = channel.invoke_with_handle(request.body, timeout=timeout, metadata=metadata)
+        unary = channel.unary_with_handle(request.path)
+        replies = unary(request.body, timeout=timeout, metadata=metadata)
         rpc = self._grpc.Rpc(channel, call, replies)
         try:
             if not call.lend(rpc):
@@ -295,31 +368,41 @@ class _GRPCStream:
     """One open stream."""
 
     def __init__(
-        self,
-        transport: GRPCTransport,
-        request: WireRequest,
-        rpc: Rpc,
-        channel: Channel,
-        call: Call,
+        self, transport: GRPCTransport, request: WireRequest, rpc: Rpc, call: Call
     ) -> None:
         self._transport = transport
         self._request = request
         self._rpc = rpc
         self._replies = rpc.replies
-        self._channel = channel
         self._call = call
         self._foreign: type[Exception] = transport._grpc.RpcError
+        # Whether the credentials may be renewed: once, and before the first event.
+        self._may_renew = True
 
     def receive(self) -> list[bytes] | None:
         """Wait for the next envelope; None when the peer has ended the stream."""
         try:
             reply: bytes | None = next(self._replies, None)
         except self._foreign as error:
+            if self._renewed(error):
+                return self.receive()
             raise self._transport._broken(
-                error, self._request, self._call, self._channel
+                error, self._request, self._call, self._rpc.channel
             ) from error
+        self._may_renew = False
         self._call.phase = "read"
         return None if reply is None else [reply]
+
+    def _renewed(self, error: Exception) -> bool:
+        may, self._may_renew = self._may_renew, False
+        rpc = (
+            self._transport._renew_stream(error, self._request, self._rpc, self._call)
+            if may
+            else None
+        )
+        if rpc is not None:
+            self._rpc, self._replies = rpc, rpc.replies
+        return rpc is not None
 
     def close(self, finished: bool) -> None:
         """Wait for the status of a finished stream: to cancel it would cancel the task."""

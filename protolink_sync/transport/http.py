@@ -26,7 +26,12 @@ from protolink_sync.errors import (
 from protolink_sync.security import Credentials, TLSConfig, origin
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._connections import Adapter, Connection, Pool
-from protolink_sync.transport._environment import authority_file, checked_proxy, proxy_for
+from protolink_sync.transport._environment import (
+    authority_file,
+    checked_proxy,
+    proxy_for,
+    proxy_tls,
+)
 from protolink_sync.transport._headers import merged
 from protolink_sync.transport._reply import Reply
 from protolink_sync.transport._sockets import TLS_ENDS, ConnectFailed, connect_error
@@ -66,6 +71,8 @@ class _Route:
     def __init__(self, pool: Pool, target: str, url: str, headers: dict[str, str]) -> None:
         self.pool = pool
         self.url = url
+        # Not: whether the connection is encrypted, as that to the proxy itself may be.
+        self.is_tunnelled = pool.proxy is not None and urlsplit(url).scheme == "https"
         self.headers = headers
         host = origin(url).partition("://")[2]
         self._target = f" {target or '/'} HTTP/1.1\r\nHost: {host}\r\n"
@@ -97,7 +104,10 @@ class _Network:
         # The network must not keep the transport alive, nor the pools either of them.
         tls, trust_env = transport._tls, transport._trust_env
         authority = authority_file() if trust_env else None
-        self.adapter = Adapter(lambda: client_context(tls, authority, trust_env))
+        self.adapter = Adapter(
+            lambda: client_context(tls, authority, trust_env),
+            lambda: client_context(proxy_tls(tls), authority, trust_env),
+        )
         self._headers = merged(_HEADERS, transport._headers)
         self._proxy, self._trust_env = transport._proxy, transport._trust_env
         self._proxies: dict[str, str | None] = {}
@@ -255,7 +265,7 @@ class HTTPTransport(Transport):
         """Send a request and return the reply with its body unread, and its connection."""
         connection = route.pool.lend_to(call)
         call.phase = "send"
-        if connection.is_closed and route.pool.proxy is not None and connection.encrypted:
+        if connection.is_closed and route.is_tunnelled:
             route.pool._prepare_proxy(connection)
         connection.send_request(route.head(request), request.body)
         call.phase = "wait"

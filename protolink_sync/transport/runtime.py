@@ -1,4 +1,4 @@
-"""Calls to agents in the same process: bytes go over and come back, no object is shared."""
+"""Calls to agents in the same process: copies go over and come back, no object is shared."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from typing import Any, ClassVar
 
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import (
+    ProtoLinkError,
     TransportConnectionError,
     TransportLimitError,
-    TransportRemoteError,
 )
-from protolink_sync.server import RuntimeHost, runtime_agent
+from protolink_sync.server import Execution, RefusedError, RuntimeHost, runtime_agent
 from protolink_sync.transport._call import Call
+from protolink_sync.transport._identity import task_id
 from protolink_sync.transport.base import Codec, Transport, TransportCapabilities
-from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest, envelope
+from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest, local
 
 __all__ = ["RuntimeTransport"]
 
@@ -37,50 +38,57 @@ _inside: contextvars.ContextVar[tuple[Transport, ...]] = contextvars.ContextVar(
 
 
 class _Job:
-    """One envelope on its way to a handler and back. The one who waits can be called off."""
+    """One call on its way to a handler and back. The one who waits can be called off.
 
-    __slots__ = ("_answer", "context", "failure", "host", "payload")
+    A worker runs the handler, the caller does the rest; when he has left, a worker does it.
+    """
 
-    def __init__(self, host: RuntimeHost, payload: bytes) -> None:
-        self.host = host
-        self.payload = payload
-        # What the handler raised: no byte of the answer, but a debugger wants to see it.
-        self.failure: BaseException | None = None
+    __slots__ = ("_execution", "_is_handled", "_is_left", "_over", "_workers", "context")
+
+    def __init__(self, execution: Execution, workers: _Workers) -> None:
+        self._execution = execution
+        self._workers = workers
         # The caller's context variables, so that a handler's log lines and spans find them.
         self.context = contextvars.copy_context()
         # Its put() is re-entrant: a signal handler may cut.
-        self._answer: queue.SimpleQueue[bytes | BaseException | None] = queue.SimpleQueue()
+        self._over: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._is_handled = False
+        self._is_left = False
 
     def run(self) -> None:
-        try:
-            self._answer.put(self.context.run(self._handle))
-        except BaseException as error:
-            self._answer.put(error)
-
-    def _handle(self) -> bytes:
-        return self.host.handle(self.payload, failed=self._failed)
-
-    def _failed(self, error: BaseException) -> None:
-        self.failure = error
+        """Have the handler work; end the call, if nobody else does (a worker)."""
+        if not self._is_handled:
+            self.context.run(self._execution.handle)
+            self._is_handled = True
+            self._over.put(True)
+        # Of this and take_back() at least one sees what the other has noted.
+        if self._is_left:
+            with contextlib.suppress(RefusedError):
+                self._execution.finish()
 
     def wait(self) -> bytes | None:
-        """Return the answer, or None if the call was ended."""
+        """Return the answer, or None if the call was ended.
+
+        Raises:
+            RefusedError: There is no answer; it says why.
+        """
         while True:
             # In slices: CPython can lose the wake-up of a signal that comes just before a wait.
             try:
-                answer = self._answer.get(timeout=_LONGEST_WAIT)
+                is_handled = self._over.get(timeout=_LONGEST_WAIT)
                 break
             except queue.Empty:
                 continue
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
+        return self._execution.finish() if is_handled else None
 
     def cut(self) -> None:
-        self._answer.put(None)
+        self._over.put(False)
 
     def take_back(self) -> None:
-        """Nothing is held: a handler that still runs comes to its end alone."""
+        """Let a handler that still runs, and what follows it, come to the end alone."""
+        self._is_left = True
+        if self._is_handled and not self._execution.is_over:
+            self._workers.start(self)
 
 
 class _StreamJob:
@@ -90,9 +98,9 @@ class _StreamJob:
     _PIECE = 64 * 1024
     _MOST_PIECES = 64
 
-    def __init__(self, host: RuntimeHost, payload: bytes) -> None:
+    def __init__(self, host: RuntimeHost, request: WireRequest) -> None:
         self._host = host
-        self._payload = payload
+        self._request = request
         self.context = contextvars.copy_context()
         # Their put() is re-entrant: a signal handler may cut.
         self._events: queue.SimpleQueue[tuple[bytes, int] | BaseException | None] = (
@@ -108,16 +116,20 @@ class _StreamJob:
 
     def run(self) -> None:
         """Have the handler work, as far as its events are taken (a worker)."""
+        end: BaseException | None = None
         try:
             self.context.run(self._run)
         except BaseException as error:
-            self._events.put(error)
-        self._events.put(None)
+            end = error
+        self._events.put(end)
 
     def _run(self) -> None:
         self._thread = threading.get_ident()
+        request = self._request
         try:
-            with contextlib.closing(self._host.stream(self._payload)) as events:
+            with contextlib.closing(
+                self._host.stream(request.method, request.path, request.body)
+            ) as events:
                 for event in events:
                     pieces = min(max(1, len(event) // self._PIECE), self._MOST_PIECES)
                     for _ in range(pieces):
@@ -182,8 +194,11 @@ class _RuntimeStream:
         self._held: list[bytes] = []
 
     def receive(self) -> list[bytes] | None:
-        """Wait for the next envelopes."""
-        received, self._held = self._held or self._job.receive(), []
+        """Wait for the next events."""
+        try:
+            received, self._held = self._held or self._job.receive(), []
+        except RefusedError as refused:
+            raise _told(refused, self._context) from refused.__cause__
         if self._call.ended is not None:
             raise self._transport._ended(self._call, self._context)
         limit = self._transport.config.limits.max_event_bytes
@@ -278,7 +293,8 @@ class RuntimeTransport(Transport):
         bidirectional=False,
         persistent_connections=False,
     )
-    _codec: ClassVar[Codec] = envelope
+    _codec: ClassVar[Codec] = local
+    _headers_per_call: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -298,15 +314,27 @@ class RuntimeTransport(Transport):
 
     # --- hooks -------------------------------------------------------------------------------
 
+    def _task_key(self, data: Any, body: bytes) -> str:
+        # The host sets the digest of the body beside it, as for any key.
+        return str(task_id(data))
+
     def _is_nested(self) -> bool:
         return self in _inside.get()
 
     def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
         context = request.context
-        job = _Job(self._host(context), request.body or b"")
-        self._start(job, deadline, context)
-        answer = job.wait()
-        if not deadline.release() or answer is None:
+        host = self._host(context)
+        try:
+            job = _Job(
+                host.begin(request.method, request.path, request.body, context.idempotency_key),
+                self._workers,
+            )
+            self._start(job, deadline, context)
+            answer = job.wait()
+        except RefusedError as refused:
+            raise _told(refused, context) from refused.__cause__
+        # A job that still runs stays lent, so that the end of the call takes it back.
+        if answer is None or not deadline.release():
             raise self._ended(deadline, context)
         limit = self._config.limits.max_response_bytes
         if len(answer) > limit:
@@ -314,16 +342,11 @@ class RuntimeTransport(Transport):
                 f"{context.where}: the reply has {len(answer)} bytes, limit is {limit}. Raise "
                 "TransportLimits.max_response_bytes, or ask the agent for less"
             )
-        if job.failure is not None:
-            try:
-                envelope.decode_reply(answer, context)
-            except TransportRemoteError as error:
-                raise error from job.failure
         return WireReply(200, "", {}, answer)
 
     def _open_stream(self, request: WireRequest, deadline: Call) -> _RuntimeStream:
         context = request.context
-        job = _StreamJob(self._host(context), request.body or b"")
+        job = _StreamJob(self._host(context), request)
         self._start(job, deadline, context)
         return _RuntimeStream(self, job, deadline, context)
 
@@ -346,3 +369,8 @@ class RuntimeTransport(Transport):
 
     def _close(self) -> None:
         self._workers.close()
+
+
+def _told(refused: RefusedError, context: TransportRequestContext) -> ProtoLinkError:
+    """Return what the caller gets for a call that the agent refused, or could not carry out."""
+    return local.remote_error(refused.kind, refused.message, context)

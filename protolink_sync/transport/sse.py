@@ -60,7 +60,7 @@ class SSEJSONRPCTransport(HTTPTransport):
             deadline.codec.decode_instead(
                 answer,
                 context,
-                retryable_statuses=self._config.retry.retryable_statuses,
+                retryable_statuses=self._policy(deadline).retryable_statuses,
                 now=time.time,
             )
         )
@@ -122,11 +122,21 @@ class _SSEStream:
             # A cut connection looks like the end of a body that ends with its connection.
             raise self._transport._ended(self._call, context)
         if not data and not self._events.failed:
-            return None
+            return self._unfinished()
         try:
             return self._events.feed(data)
         except TransportLimitError as error:
             raise TransportLimitError(f"{context.where}: {error}") from None
+
+    def _unfinished(self) -> list[bytes] | None:
+        """Return the event at the end of a body that has no blank line behind it.
+
+        It counts if the protocol says so, and if it is whole.
+        """
+        is_whole = getattr(self._call.codec, "is_whole", None)
+        if is_whole is None:
+            return None
+        return [data for data in self._events.feed(b"\n\n") if is_whole(data)] or None
 
     def close(self, finished: bool) -> None:
         """Keep the connection if the body is at its end, which follows the last event at once."""

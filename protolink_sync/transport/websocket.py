@@ -202,6 +202,7 @@ class WebSocketTransport(Transport):
         networked=True, streaming=True, tls=True, bidirectional=True, persistent_connections=True
     )
     _codec: ClassVar[Codec] = envelope
+    _headers_per_call: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -279,7 +280,9 @@ class WebSocketTransport(Transport):
             # By its id, because an answer to an earlier call must not be taken for this one's.
             value = envelope.decode_reply(reply.body, context, needs_id=True)
         except TransportRemoteError:
-            reply.keep()
+            # An error without it leaves open whether an answer to the call follows.
+            if context.request_id.encode() in reply.body:
+                reply.keep()
             raise
         # After an answer that cannot be understood nobody knows what comes next.
         reply.keep()

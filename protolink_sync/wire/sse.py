@@ -17,6 +17,9 @@ __all__ = ["EventReader"]
 
 _BOM = b"\xef\xbb\xbf"
 
+# How many lines of a block sseclient-py is given at once.
+_LINES_AT_ONCE = 64
+
 
 class EventReader:
     """Collect bytes and give out the data of each event once its blank line has come.
@@ -69,7 +72,8 @@ class EventReader:
                 self._keep(data)
                 return
             end = 1  # the blank line lies across the cut
-        self._pieces.append(data[:end])
+        # Without the blank line: a single event is then not copied to be parted from it.
+        self._pieces.append(data[:end].rstrip(b"\n"))
         whole = b"".join(self._pieces)
         self._pieces.clear()
         self._size = 0
@@ -118,9 +122,9 @@ class EventReader:
         if block.startswith(b"data:"):
             if b"\n" not in block:
                 return block[6:] if block[5:6] == b" " else block[5:]
-            lines = block.split(b"\n")
-            if all(line.startswith(b"data:") for line in lines):
-                return b"\n".join([line[6:] if line[5:6] == b" " else line[5:] for line in lines])
+            joined = _joined(block)
+            if joined is not None:
+                return joined
         if b"data" not in block:
             return None  # a comment (a heartbeat), or fields that make no event
         return _by_sseclient(block)
@@ -132,12 +136,30 @@ class EventReader:
         )
 
 
+def _joined(block: bytes) -> bytes | None:
+    """Return the data of a block if all its lines begin with ``data:``, else None."""
+    breaks = block.count(b"\n")
+    # All lines at once where they are alike, as those of an event of very many lines are.
+    begin = b"data: " if block.startswith(b"data: ") else b"data:"
+    joined = block[len(begin) :].replace(b"\n" + begin, b"\n")
+    are_alike = len(block) - len(joined) == len(begin) * (breaks + 1)
+    if are_alike and (len(begin) > 5 or b"\ndata: " not in block):
+        return joined
+    if block.count(b"\ndata:") < breaks:
+        return None
+    lines = block.split(b"\n")
+    return b"\n".join([line[6:] if line[5:6] == b" " else line[5:] for line in lines])
+
+
 def _by_sseclient(block: bytes) -> bytes | None:
     import sseclient
 
-    # Bytes that are not UTF-8 become U+FFFD, as the standard has it; sseclient would raise.
-    text = block.decode("utf-8", "replace").encode()
-    for event in sseclient.SSEClient(iter([text + b"\n\n"])).events():
-        data: str = event.data
-        return data.encode()
-    return None
+    lines = block.split(b"\n")
+    found: list[str] = []
+    # In parts, because sseclient takes quadratic time for many lines. Each byte is one character
+    # to it: what is no UTF-8 must reach the reader of the JSON as it is, in every form of a block.
+    for begin in range(0, len(lines), _LINES_AT_ONCE):
+        part = b"\n".join(lines[begin : begin + _LINES_AT_ONCE])
+        events = sseclient.SSEClient(iter([part + b"\n\n"]), char_enc="latin-1").events()
+        found += [event.data for event in events]
+    return "\n".join(found).encode("latin-1") if found else None

@@ -385,3 +385,21 @@ def test_credentials_that_are_refused_are_asked_for_once_more(stage):
 
     assert client.send_message(url, Message.user("echo in")).parts[0].content == "in"
     assert asked == [(url, False), (url, True)]
+
+
+def test_a_stream_that_is_refused_is_asked_for_once_more_too(stage):
+    if not stage.side.guards or not stage.side.streams:
+        pytest.skip("callers in the same process are not asked, and plain HTTP does not stream")
+    url = stage.agent(guard="key")
+    asked: list[bool] = []
+
+    def credentials(origin: str, refresh: bool) -> dict[str, str]:
+        asked.append(refresh)
+        return {"X-API-Key": KEY if refresh else "expired"}
+
+    stream = stage.client(credentials=credentials).send_task_streaming(
+        url, Task.create(Message.user("echo in"))
+    )
+
+    assert stream.result().text == "in"
+    assert asked == [False, True]

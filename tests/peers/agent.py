@@ -198,6 +198,9 @@ def add(a: int, b: int) -> int:
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=[*TRANSPORTS, "registry"])
+    parser.add_argument(
+        "--over", choices=TRANSPORTS, default="http", help="transport of the registry"
+    )
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--a2a", action="store_true", help="offer A2A beside the native protocol")
     parser.add_argument("--answer", default="the mock model says hi", help="the mock model's text")
@@ -228,7 +231,7 @@ def authenticator(options):
 
 
 def transport(options):
-    cls, scheme = TRANSPORTS["http" if options.kind == "registry" else options.kind]
+    cls, scheme = TRANSPORTS[options.over if options.kind == "registry" else options.kind]
     port = options.port
     if not port:
         with socket.socket() as probe:

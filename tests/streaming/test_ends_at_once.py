@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 
@@ -9,6 +11,9 @@ import pytest
 
 from protolink_sync import AgentCard, AgentClient, CallCancelledError, CancelToken, Message, Task
 from protolink_sync.server import Agent
+from protolink_sync.streaming import EventStream
+from tests.streaming.scripted import LIMIT, ScriptedSource
+from tests.transport.matrix_watch import until_asleep
 
 
 class Flood(Agent):
@@ -109,3 +114,28 @@ def test_two_threads_cannot_read_at_the_same_moment(flooded):
     reader.join()
 
     assert "one reader" in str(errors[0])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows delivers no signal to a thread that waits")
+def test_ctrl_c_ends_a_stream_that_somebody_keeps():
+    """In a notebook the stream outlives the cell that was interrupted."""
+    source = ScriptedSource([{"n": 1}])
+    stream = EventStream(source, task_id="t")
+    assert next(stream) == {"n": 1}
+    main = threading.main_thread()
+
+    def interrupt():
+        until_asleep(main)
+        signal.pthread_kill(main.ident, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(stream)
+    thread.join()
+
+    assert source.closed.wait(LIMIT)
+    for _ in range(2):
+        with pytest.raises(CallCancelledError, match="task 't' was interrupted"):
+            next(stream)
+    stream.close()

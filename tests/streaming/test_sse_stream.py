@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 
 import pytest
@@ -21,6 +22,21 @@ from tests.cases.server import ScriptedServer
 CHUNKS = {"op": "sse_head"}
 CLOSE = {"op": "close"}
 TO_THE_CLOSE = {"op": "head", "headers": {"Content-Type": "text/event-stream"}}
+
+
+GZIP_CHUNKS = {
+    "op": "head",
+    "headers": {
+        "Content-Type": "text/event-stream",
+        "Content-Encoding": "gzip",
+        "Transfer-Encoding": "chunked",
+    },
+}
+
+
+def member(data):
+    """Return bytes as a gzip member of their own, as a script has them."""
+    return gzip.compress(data.encode()).decode("latin-1")
 
 
 def event(content, *, final=False):
@@ -144,3 +160,65 @@ def test_wrong_chunks_end_the_stream_after_the_events_before_them(framing):
     assert found == ["a"]
     assert error is not None
     assert server.base in str(error)
+
+
+@pytest.mark.parametrize(
+    "form", ["{}", "event: message\n{}", "{}\nid: 1", ": comment\n{}", "{}\ndata:"]
+)
+def test_what_is_no_utf8_is_an_error_whatever_else_the_event_has(form):
+    """To go on with other characters would change the answer without a word."""
+    wrong = event("caf@").strip().replace("@", "\xe9")
+    data = event("a") + form.format(wrong) + "\n\n"
+
+    with streaming(CHUNKS, {"op": "chunk", "data": data}, {"op": "end_chunks"}) as (stream, _):
+        found, error = read(stream)
+
+    assert found == ["a"]
+    assert type(error) is TransportProtocolError
+    assert "not UTF-8" in str(error)
+
+
+# ---- compressed --------------------------------------------------------------------------------
+
+MEMBERS = [member(event("a")), member(event("b")), member(event("c", final=True))]
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        MEMBERS,
+        ["".join(MEMBERS)],
+        ["\0\0\0".join(MEMBERS)],
+        [MEMBERS[0], "\0", "\0", *MEMBERS[1:]],
+        [member(""), MEMBERS[0] + member(""), *MEMBERS[1:]],
+        list("".join(MEMBERS)),
+    ],
+    ids=["one a chunk", "together", "padded", "padded apart", "empty ones", "byte by byte"],
+)
+def test_every_member_of_a_gzip_body_is_read(chunks):
+    """A proxy may compress what each flush brings as a member of its own."""
+    steps = [{"op": "chunk", "data": chunk} for chunk in chunks]
+
+    with streaming(GZIP_CHUNKS, *steps, {"op": "end_chunks"}) as (stream, _):
+        assert read(stream) == (["a", "b", "c"], None)
+
+
+@pytest.mark.parametrize("size", [65_500, 65_535, 65_536, 65_537, 65_600, 131_072, 131_100])
+def test_a_large_compressed_event_comes_before_anything_follows_it(size):
+    """Its last bytes are not held back, wherever inflating it paused."""
+    content = "x" * (size - len(event("")))
+    sent = {"op": "chunk", "data": member(event(content))}
+
+    with streaming(GZIP_CHUNKS, sent, {"op": "hold", "s": 30}) as (stream, _):
+        assert next(stream)["message"] == content
+
+
+@pytest.mark.parametrize("rest", ["rubbish behind it", MEMBERS[1][:-4] + "\0\0\0\0"])
+def test_what_is_no_member_ends_the_stream_after_the_events_before_it(rest):
+    chunk = {"op": "chunk", "data": MEMBERS[0] + rest}
+
+    with streaming(GZIP_CHUNKS, chunk, {"op": "end_chunks"}) as (stream, _):
+        found, error = read(stream)
+
+    assert found[0] == "a"
+    assert type(error) is TransportProtocolError

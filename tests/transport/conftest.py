@@ -18,6 +18,22 @@ def tls_server(tls_files) -> ssl.SSLContext:
 
 
 @pytest.fixture
+def curious_tls_server(tls_server, tls_files) -> ssl.SSLContext:
+    """The same, of a peer that asks for a certificate of the client but goes on without."""
+    tls_server.load_verify_locations(tls_files.ca)
+    tls_server.verify_mode = ssl.CERT_OPTIONAL
+    return tls_server
+
+
+@pytest.fixture
+def tls_identity(tls_files) -> TLSConfig:
+    """What trusts it, and has a certificate to show."""
+    return TLSConfig(
+        cafile=tls_files.ca, certfile=tls_files.client_cert, keyfile=tls_files.client_key
+    )
+
+
+@pytest.fixture
 def tls_client(tls_files) -> TLSConfig:
     """What trusts it."""
     return TLSConfig(cafile=tls_files.ca)

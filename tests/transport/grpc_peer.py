@@ -24,6 +24,7 @@ class GRPCPeer:
     Args:
         invoke: Answers unary calls; what it returns is the result in the envelope.
         stream: Answers streams; it yields events. Bytes are sent as they are.
+        health: Answers the health check: bytes in, bytes out. None for a peer without one.
         port: Where to listen; 0 takes a free port.
         credentials: For TLS.
         options: Of grpcio's server.
@@ -39,6 +40,7 @@ class GRPCPeer:
         invoke: Handler | None = None,
         stream: Handler | None = None,
         *,
+        health: Callable[[bytes, grpc.ServicerContext], bytes] | None = None,
         port: int = 0,
         credentials: Any = None,
         **options: Any,
@@ -57,6 +59,11 @@ class GRPCPeer:
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(SERVICE, handlers),)
         )
+        if health is not None:
+            check = {"Check": grpc.unary_unary_rpc_method_handler(health)}
+            self._server.add_generic_rpc_handlers(
+                (grpc.method_handlers_generic_handler("grpc.health.v1.Health", check),)
+            )
         address = f"127.0.0.1:{port}"
         self.port = (
             self._server.add_insecure_port(address)

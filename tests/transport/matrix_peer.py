@@ -25,6 +25,7 @@ import attrs
 import trustme
 
 from protolink_sync.models import ClientRequestSpec
+from tests.transport import matrix_modes
 from tests.transport.matrix_watch import ROOT
 
 ASK = ClientRequestSpec("ask", "/ask", "POST", idempotent=True)
@@ -65,7 +66,7 @@ class Addresses:
 
     def url(self, scheme: str, mode: str, *, host: str = "127.0.0.1") -> str:
         """Return the base URL for one way of answering."""
-        return f"{scheme}://{host}:{self.http if scheme == 'http' else self.https}/{mode}"
+        return f"{scheme}://{host}:{self.http if scheme in ('http', 'ws') else self.https}/{mode}"
 
 
 @contextlib.contextmanager
@@ -94,7 +95,8 @@ class _Request:
     def __init__(self, connection: _Connection, head: bytes) -> None:
         first, *lines = head.decode("latin-1").split("\r\n")
         self.method, self.target, _ = first.split(" ")
-        self.headers = dict(line.lower().split(": ", 1) for line in lines)
+        fields = (line.split(": ", 1) for line in lines)
+        self.headers = {name.lower(): value for name, value in fields}
         path = self.target.split("://", 1)[-1].split("/", 1)[-1] if self.is_absolute else ""
         self.mode = (path or self.target.lstrip("/")).split("/")[0]
         self.connection = connection
@@ -258,6 +260,7 @@ _MODES: dict[str, Callable[[_Request], None]] = {
     "flaky": _flaky,
     "failing": _failing,
     "closing": _closing,
+    **matrix_modes.MODES,
 }
 
 

@@ -46,3 +46,13 @@ def test_a_credentials_callable_cannot_set_what_frames_a_request():
 
     with transport, pytest.raises(ValueError, match="Transfer-Encoding"):
         transport.send(AGENT_CARD_REQUEST, "http://127.0.0.1:9")
+
+
+def test_port_0_is_taken_for_an_own_address_and_refused_for_a_call():
+    """The documents give a transport grpc://127.0.0.1:0, the address of an agent that serves."""
+    with HTTPTransport("http://127.0.0.1:0") as transport:
+        assert transport.url == "http://127.0.0.1:0"
+
+        for url in (None, "http://127.0.0.1:0"):
+            with pytest.raises(ValueError, match="port 0"):
+                transport.send(AGENT_CARD_REQUEST, url)

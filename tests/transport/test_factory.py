@@ -196,7 +196,6 @@ NO_ADDRESS = [
     "http:///path",
     "http://h:port",
     "http://h:70000",
-    "http://h:0",
     "http://h?x=1",
     "http://h/#f",
     "http://h h",

@@ -110,6 +110,101 @@ def test_a_cut_stream_is_not_a_finished_one(shared_peer, counting_proxy):
     assert not caught.value.retryable
 
 
+# ---- credentials -------------------------------------------------------------------------------
+
+
+class Vault:
+    """Credentials that are renewed when they are refused."""
+
+    def __init__(self, fresh: str = "new") -> None:
+        self.asked: list[bool] = []
+        self._fresh = fresh
+
+    def __call__(self, _origin: str, refresh: bool) -> dict[str, str]:
+        self.asked.append(refresh)
+        return {"Authorization": f"Bearer {self._fresh if refresh else 'old'}"}
+
+
+def guarded(envelope, context):
+    if dict(context.invocation_metadata())["authorization"] != "Bearer new":
+        context.abort(grpc.StatusCode.UNAUTHENTICATED, "stale")
+    yield wrapped(envelope, {"n": 0})
+    yield done(envelope)
+
+
+def test_stale_credentials_of_a_stream_are_renewed_once():
+    """The refusal comes where the first event would, when the stream is open already."""
+    vault = Vault()
+    with GRPCPeer(stream=guarded) as peer, GRPCTransport(credentials=vault) as client:
+        assert list(client.subscribe(peer.url, text_task())) == [{"n": 0}]
+
+        first, second = peer.requests
+        assert first == second
+        assert client.metrics.streams_started == 1
+    assert vault.asked == [False, True]
+
+
+@pytest.mark.parametrize(("fresh", "sent"), [("wrong", 2), ("old", 1)])
+def test_a_stream_that_is_refused_again_is_an_error(fresh, sent):
+    vault = Vault(fresh)
+    with GRPCPeer(stream=guarded) as peer, GRPCTransport(credentials=vault) as client:
+        with pytest.raises(AuthenticationError):
+            list(client.subscribe(peer.url, text_task()))
+
+        assert len(peer.requests) == sent
+    assert vault.asked == [False, True]
+
+
+def test_a_stream_that_has_begun_is_never_sent_again():
+    """The task runs already."""
+    vault = Vault()
+
+    def late(envelope, context):
+        yield wrapped(envelope, {"n": 0})
+        context.abort(grpc.StatusCode.UNAUTHENTICATED, "over")
+
+    with GRPCPeer(stream=late) as peer, GRPCTransport(credentials=vault) as client:
+        stream = client.subscribe(peer.url, text_task())
+        assert next(stream) == {"n": 0}
+        with pytest.raises(AuthenticationError):
+            next(stream)
+
+        assert len(peer.requests) == 1
+    assert vault.asked == [False]
+
+
+def test_a_stream_with_renewed_credentials_can_be_left():
+    token = CancelToken()
+
+    def waiting(envelope, context):
+        yield next(guarded(envelope, context))
+        until_cancelled(context)
+
+    with GRPCPeer(stream=waiting) as peer, GRPCTransport(credentials=Vault()) as client:
+        stream = client.subscribe(peer.url, text_task(), cancel=token)
+        assert next(stream) == {"n": 0}
+        peer.ended.clear()
+        token.cancel()
+
+        with pytest.raises(CallCancelledError):
+            next(stream)
+        assert peer.ended.wait(1)
+
+
+def test_a_stream_opens_before_its_first_event():
+    go = threading.Event()
+
+    def slow(envelope, _context):
+        assert go.wait(LIMIT)
+        yield done(envelope)
+
+    with GRPCPeer(stream=slow) as peer, GRPCTransport(credentials=Vault()) as client:
+        stream = client.subscribe(peer.url, text_task())
+        go.set()
+
+        assert list(stream) == []
+
+
 # ---- leaving early -----------------------------------------------------------------------------
 
 

@@ -14,6 +14,8 @@ from tests.transport.matrix_watch import lines_of
     [
         # KeyboardInterrupt at every line of a call, and of close()
         ("raise: ", 13),
+        # the same of streams and of calls over WebSocket
+        ("wire: ", 7),
         # token.cancel() of a signal handler at every line, of libraries too
         ("cancel: a", 2),
         ("cancel: token", 1),

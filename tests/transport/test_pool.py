@@ -102,17 +102,14 @@ def test_calls_at_the_same_time_have_a_connection_each():
         assert len(server.connections) == 8
 
 
-def test_the_connection_that_waits_longest_is_used_first():
-    """So n threads that think between two calls keep n connections, and open no other ones."""
+def test_calls_after_a_burst_use_one_of_its_connections():
     with meeting(4) as server, transport(server) as client:
         client.send(ASK, None, {})
         at_the_same_time(client, 4)
         for _ in range(8):
             client.send(ASK, None, {})
 
-        first, second = server.requests[-8:-4], server.requests[-4:]
-        assert len({request.connection for request in first}) == 4
-        assert [one.connection for one in first] == [one.connection for one in second]
+        assert len({request.connection for request in server.requests[-8:]}) == 1
 
 
 def test_an_error_of_the_caller_leaves_its_connection_in_use():
@@ -232,6 +229,42 @@ def test_spare_connections_are_there_for_calls_that_come_within_a_second():
         at_the_same_time(client, 4)
 
         assert len(server.connections) == 4
+
+
+def test_calls_after_a_burst_do_not_keep_its_connections_open():
+    config = TransportConfig(max_idle_connections=2, keepalive_interval=None)
+
+    with meeting(6) as server, transport(server, config=config) as client:
+        client.send(ASK, None, {})
+        at_the_same_time(client, 6)
+
+        def calling() -> bool:
+            client.send(ASK, None, {})
+            return open_connections(server) == 2
+
+        assert wait_until(calling, 3.0)
+
+
+def test_connections_are_not_spare_while_as_many_threads_make_calls():
+    """They would be opened again when the calls fall together, and be more than the threads."""
+    config = TransportConfig(max_idle_connections=1, keepalive_interval=None)
+    threads = 6
+
+    with meeting(threads) as server, transport(server, config=config) as client:
+        client.send(ASK, None, {})
+        at_the_same_time(client, threads)
+        talking, end = threading.Lock(), time.monotonic() + 2.5
+
+        def one_after_the_other(number: int) -> None:
+            while time.monotonic() < end:
+                with talking:
+                    client.send(ASK, None, {})
+                threading.Event().wait(0.02)
+
+        together(threads, one_after_the_other)
+
+        assert len(server.connections) == threads
+        assert open_connections(server) == threads
 
 
 def test_no_idle_connection_at_all_is_a_possible_setting():

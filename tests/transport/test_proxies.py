@@ -458,6 +458,22 @@ def test_a_proxy_over_tls_that_nobody_vouches_for_gets_nothing(tls_server):
         assert not proxy.heads
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_over_tls_is_not_shown_the_certificate_for_the_peers(
+    scheme, curious_tls_server, tls_identity
+):
+    tls = curious_tls_server if scheme == "https" else None
+    with (
+        answering(tls=tls) as server,
+        Tunnels(tls=curious_tls_server) as proxy,
+        transport(server, proxy=proxy.url, tls=tls_identity) as client,
+    ):
+        assert client.send(ASK, None, {}) == {"ok": True}
+
+    assert proxy.certificates == [None]
+    assert len(proxy.heads) == 1
+
+
 def test_a_tunnel_through_a_proxy_over_tls(tls_server, tls_client):
     with answering(tls=tls_server) as server, Tunnels(tls=tls_server) as proxy:
         with transport(server, proxy=proxy.url, tls=tls_client) as client:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import threading
 import time
@@ -22,8 +21,9 @@ from protolink_sync.errors import (
     TransportTimeoutError,
 )
 from protolink_sync.models import AgentCard, Artifact, Message, Task, TaskState
-from protolink_sync.server import Agent, runtime_agent
+from protolink_sync.server import Agent, RefusedError, runtime_agent
 from protolink_sync.transport import RuntimeTransport
+from protolink_sync.wire import TransportRequestContext, local
 from tests.transport.scenes import LIMIT, wait_until
 
 URL = "runtime://kitchen"
@@ -395,44 +395,32 @@ def test_two_streams_and_a_call_at_once(agent, client):
 # ---- the host ----------------------------------------------------------------------------------
 
 
-def told(envelope) -> list[dict]:
-    payload = envelope if isinstance(envelope, bytes) else json.dumps(envelope).encode()
-    return [json.loads(reply) for reply in runtime_agent(URL).stream(payload)]
+def told(path, data=None, *, method="POST") -> list[tuple[object, bool]]:
+    context = TransportRequestContext("op", URL, "1")
+    body = None if data is None else local.dump_data(data)
+    replies = runtime_agent(URL).stream(method, path, body)
+    return [local.decode_event(reply, context) for reply in replies]
 
 
 @pytest.mark.parametrize(
-    ("envelope", "words"),
+    ("path", "data", "words"),
     [
-        (b"nope", "Expecting value"),
-        ({"id": "1", "method": "POST", "path": "/nowhere"}, "no endpoint"),
-        ({"id": "1", "method": "POST", "path": "/tasks/"}, "not answer with a stream"),
-        ({"id": "1", "method": "POST", "path": "/tasks/stream", "data": []}, "expected an object"),
+        ("/nowhere", None, "no endpoint"),
+        ("/tasks/", None, "not answer with a stream"),
+        ("/tasks/stream", [], "expected an object"),
     ],
 )
-def test_a_refused_stream_is_one_final_envelope(agent, envelope, words):
-    [reply] = told(envelope)
-
-    assert (reply["ok"], reply["final"]) == (False, True)
-    assert words in reply["error"]["message"]
+def test_a_refused_stream_says_why(agent, path, data, words):
+    with pytest.raises(RefusedError, match=words):
+        told(path, data)
 
 
-def test_exactly_the_last_envelope_is_final(agent):
-    replies = told(
-        {
-            "id": "1",
-            "method": "POST",
-            "path": "/tasks/stream",
-            "data": text_task("many 3").to_dict(),
-        }
-    )
+def test_exactly_the_last_event_is_final(agent):
+    replies = told("/tasks/stream", text_task("many 3"))
 
-    assert [reply["final"] for reply in replies] == [False] * 4 + [True]
-    assert {reply["id"] for reply in replies} == {"1"}
-    assert all(reply["ok"] and reply["stream"] for reply in replies)
+    assert [final for _, final in replies] == [False] * 4 + [True]
 
 
 def test_a_unary_call_to_the_stream_is_refused(agent):
-    envelope = {"id": "1", "method": "POST", "path": "/tasks/stream", "data": {}}
-    reply = json.loads(runtime_agent(URL).handle(json.dumps(envelope).encode()))
-
-    assert reply["error"]["message"] == "/tasks/stream answers with a stream"
+    with pytest.raises(RefusedError, match="/tasks/stream answers with a stream"):
+        runtime_agent(URL).begin("POST", "/tasks/stream", local.dump_data({}), None)

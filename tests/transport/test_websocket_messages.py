@@ -42,6 +42,9 @@ from tests.transport.ws_scenes import (
     transport,
 )
 
+# How much longer an id is than the placeholder for it.
+ID_GROWS = len('"' + "0" * 32 + '"') - len("{{rpc_id}}")
+
 
 def limited(**limits: int) -> TransportConfig:
     return TransportConfig(limits=TransportLimits(**limits))
@@ -71,28 +74,29 @@ def test_a_request_of_any_size_goes_whole(size):
 @pytest.mark.parametrize("size", [10, 130, 66_000])
 def test_an_answer_may_come_byte_by_byte(size):
     """Cut within the head of the frame, too."""
-    body = json.dumps({"ok": True, "result": "x" * size})
+    body = envelope("x" * size)
+    length = len(body) + ID_GROWS
     head = (
-        bytes([0x81, len(body)])
-        if len(body) < 126
-        else bytes([0x81, 126, *len(body).to_bytes(2, "big")])
-        if len(body) < 65536
-        else bytes([0x81, 127, *len(body).to_bytes(8, "big")])
+        bytes([0x81, length])
+        if length < 126
+        else bytes([0x81, 126, *length.to_bytes(2, "big")])
+        if length < 65536
+        else bytes([0x81, 127, *length.to_bytes(8, "big")])
     )
     data = head.decode("latin-1") + body
-    cuts = [*range(1, 16), len(data) - 1]
+    cuts = [*range(1, 16), len(data) + ID_GROWS - 1]
     step = {"op": "split", "data": data, "at": cuts, "gap_s": 0.002}
     with serving([*BEGIN, step]) as server, transport(server) as client:
         assert client.send(ASK, data={}) == "x" * size
 
 
 def test_many_small_fragments_are_joined_in_linear_time():
-    text = '{"ok":true,"result":"'
+    begin = '{"id":{{rpc_id}},"ok":true,"result":"'
     steps = [
         *BEGIN,
-        frame(TEXT, text[:1], fin=False),
+        frame(TEXT, begin[:1], fin=False),
         frame(0, "", fin=False, times=1000),
-        frame(0, text[1:21], fin=False),
+        frame(0, begin[1:], fin=False),
         frame(0, "x", fin=False, times=200_000),
         frame(0, '"}'),
     ]
@@ -137,6 +141,8 @@ def test_a_new_message_within_fragments_breaks_the_rules():
         "{}",
         '{"ok":1}',
         '{"ok":true,"id":"other"}',
+        '{"ok":true,"result":1}',
+        '{"ok":true,"id":null,"result":1}',
         "\xff",
         '{"ok":true,"result":NaN}',
     ],
@@ -165,6 +171,21 @@ def test_an_error_of_the_agent_leaves_the_connection_as_good_as_it_was():
     assert len(server.connections) == 1
 
 
+def test_an_error_without_an_id_is_told_but_its_connection_not_used_again():
+    """A peer has no id to give where it could not read the call; the answer may still follow."""
+    problem = frame(TEXT, '{"id":null,"ok":false,"error":{"type":"E","message":"unreadable"}}')
+    with (
+        serving([*BEGIN, problem, TAKE, answer("wrong")], [*BEGIN, answer()]) as server,
+        transport(server) as client,
+    ):
+        error = failed(client)
+
+        assert type(error) is TransportRemoteError
+        assert error.error_message == "unreadable"
+        assert client.send(ASK, data={}) == "done"
+    assert len(server.connections) == 2
+
+
 @pytest.mark.parametrize(
     "steps",
     [
@@ -187,10 +208,10 @@ def test_a_message_beyond_the_limit_is_refused_before_it_is_read(steps):
 
 
 def test_a_message_of_exactly_the_limit_is_taken():
-    text = '{"ok":true,"result":"' + "x" * 77 + '"}'
+    text = envelope("x" * 77)
     with (
         serving([*BEGIN, frame(TEXT, text)]) as server,
-        transport(server, config=limited(max_response_bytes=len(text))) as client,
+        transport(server, config=limited(max_response_bytes=len(text) + ID_GROWS)) as client,
     ):
         assert client.send(ASK, data={}) == "x" * 77
 

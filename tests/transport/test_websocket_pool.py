@@ -134,6 +134,22 @@ def test_an_idle_connection_is_closed_with_a_close_frame_when_it_is_old():
         assert frames(server)[-1] == (CLOSE_FRAME, b"\x03\xe8")
 
 
+@pytest.mark.parametrize("interval", [None, 20.0, 600.0])
+@pytest.mark.parametrize(("idle", "connections"), [(14.5, 1), (15.5, 2)])
+def test_a_connection_that_was_idle_for_fifteen_seconds_is_replaced(interval, idle, connections):
+    """Whatever the interval: a ping of the agent may be due, or its place in a table gone."""
+    with (
+        serving([*BEGIN, answer(), TAKE, answer()], [*BEGIN, answer()]) as server,
+        transport(server, config=TransportConfig(keepalive_interval=interval)) as client,
+    ):
+        client.send(ASK, data={})
+        for connection in idle_connections(client):
+            connection.idle_since -= idle
+        client.send(ASK, data={})
+
+        assert len(server.connections) == connections
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_has_connections_of_its_own_and_ends_none_of_its_parents():
     program = """

@@ -102,6 +102,19 @@ def test_a_call_through_a_proxy_that_speaks_tls(tls_server, tls_client):
         assert client.send(ASK, data={}) == "done"
 
 
+def test_a_proxy_that_speaks_tls_is_not_shown_the_certificate_for_the_peers(
+    curious_tls_server, tls_identity
+):
+    with (
+        Tunnels(tls=curious_tls_server) as tunnels,
+        serving([*BEGIN, answer()]) as server,
+        transport(server, proxy=tunnels.url, tls=tls_identity) as client,
+    ):
+        assert client.send(ASK, data={}) == "done"
+
+    assert tunnels.certificates == [None]
+
+
 def test_tls_within_the_tls_of_a_proxy_is_refused_before_anything_is_sent():
     with (
         Tunnels() as tunnels,

@@ -25,6 +25,8 @@ class Tunnels:
     ) -> None:
         self.heads: list[str] = []
         self.connections = 0
+        # What each client that spoke TLS showed: its certificate, if it has one.
+        self.certificates: list[object] = []
         self._resolve = resolve or {}
         self._tls = tls
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -108,6 +110,7 @@ class Tunnels:
             return client
         wrapped = self._tls.wrap_socket(client, server_side=True)
         self._sockets.append(wrapped)
+        self.certificates.append(wrapped.getpeercert())
         return wrapped
 
     def _pass_on(self, client: socket.socket, peer: socket.socket) -> None:

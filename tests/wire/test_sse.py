@@ -42,8 +42,11 @@ streams = st.builds(
 
 
 def by_the_standard(stream: bytes) -> list[str]:
-    """Return the data of the events of a whole stream; blank data is left out (as said there)."""
-    text = stream.decode("utf-8", "replace").removeprefix("\ufeff")
+    """Return the data of the events of a whole stream; blank data is left out (as said there).
+
+    What is no UTF-8 stays as it is, for the reader of the JSON to refuse.
+    """
+    text = stream.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     # Behind the last line end stands an unfinished line, which is ignored.
     *whole, _ = re.split("\r\n|\n|\r", text)
     found, data = [], []
@@ -56,7 +59,9 @@ def by_the_standard(stream: bytes) -> list[str]:
         field, _, value = line.partition(":")
         if field == "data":
             data.append(value.removeprefix(" "))
-    return [data for data in found if data and not data.encode().isspace()]
+    return [
+        data for data in found if data and not data.encode("utf-8", "surrogateescape").isspace()
+    ]
 
 
 def read(pieces, limit=LIMIT):
@@ -74,7 +79,7 @@ def read(pieces, limit=LIMIT):
 
 
 def texts(found):
-    return [data.decode("utf-8", "replace") for data in found]
+    return [data.decode("utf-8", "surrogateescape") for data in found]
 
 
 def cut(stream, places):
@@ -145,6 +150,9 @@ def test_each_event_comes_with_its_blank_line_and_not_before(stream):
         (b"data: {\ndata:  1\ndata: }\n\n", ["{\n 1\n}"]),
         (b"data: {\nid: 5\ndata:1}\n\n", ["{\n1}"]),
         (b"data:a\n\ndata:  b\n\n", ["a", " b"]),
+        (b"data: a\ndata: data: b\ndata:  c\n\n", ["a\ndata: b\n c"]),
+        (b"data:a\ndata:data: b\n\n", ["a\ndata: b"]),
+        (b"data:a\ndata: data:b\ndata:\n\n", ["a\ndata:b\n"]),
         (b"data: a:b: c\n\n", ["a:b: c"]),
         (b"data\n\ndata:\n\ndata: \n\ndata:\ndata:\n\ndata: a\n\n", ["a"]),
         (b"retry: 3000\n\nevent: ping\n\nid: 7\n\n", []),
@@ -222,3 +230,16 @@ def test_a_large_event_in_small_pieces_is_copied_once():
     (data,) = reader.feed(b"\n\n")
 
     assert data == piece * (16 * 1024)
+
+
+@pytest.mark.parametrize(
+    "first", ["data: 0", "data:0", "event: x\ndata: 0", ": x\ndata:0", "data\ndata:0"]
+)
+def test_an_event_of_very_many_lines_is_joined_once(first):
+    """Joined anew for each line, this would move two hundred gigabytes."""
+    reader = EventReader(1 << 26)
+    line = first.rpartition("\n")[2][:-1].encode()
+
+    (data,) = reader.feed(first.encode() + b"".join([b"\n", line, b"1" * 4]) * 500_000 + b"\n\n")
+
+    assert data.removeprefix(b"\n") == b"0" + b"\n1111" * 500_000

@@ -1,0 +1,381 @@
+"""What a unary call goes through, each step once, in this order."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from protolink_sync._deadline import CancelToken, seconds
+from protolink_sync.config import RetryPolicy
+from protolink_sync.errors import (
+    AuthenticationError,
+    CallCancelledError,
+    ClientClosedError,
+    ProtoLinkError,
+    TransportError,
+    TransportLimitError,
+)
+from protolink_sync.models import ClientRequestSpec
+from protolink_sync.security import Credentials, check_header, credential_headers
+from protolink_sync.specs import TASK_REQUEST
+from protolink_sync.transport._call import Call
+from protolink_sync.transport._codec import Codec
+from protolink_sync.transport._failures import describe, ended_error
+from protolink_sync.transport._foundation import Foundation
+from protolink_sync.transport._headers import merged
+from protolink_sync.transport._identity import key_of_task, task_id
+from protolink_sync.transport._options import CallOptions
+from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest
+from protolink_sync.wire import http as http_codec
+
+__all__ = ["Calls"]
+
+_log = logging.getLogger("protolink_sync.transport")
+
+# What a peer answers that wants other credentials: over HTTP, and over gRPC.
+_MAY_BE_STALE = (401, "UNAUTHENTICATED")
+
+
+class Calls(Foundation):
+    """The calls of :class:`~protolink_sync.transport.Transport`; see there."""
+
+    def send(
+        self,
+        request_spec: ClientRequestSpec,
+        base_url: str | None = None,
+        data: Any = None,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        idempotency_key: str | None = None,
+        options: CallOptions | None = None,
+    ) -> Any:
+        """Carry out one operation and return what its parser makes of the answer.
+
+        Ending the call (by budget, token, Ctrl-C or ``close()``) ends the waiting here. A task
+        that was submitted goes on at the peer; ``AgentClient.cancel_task`` ends it.
+
+        Args:
+            request_spec: The operation.
+            base_url: Address of the peer; None for the transport's own.
+            data: What the operation sends: a model, or JSON values.
+            params: Query parameters.
+            timeout: Budget in seconds for all of it, retries included; None for the
+                transport's, ``math.inf`` for none.
+            cancel: Token that ends the call.
+            idempotency_key: By it the peer recognises the call; None for the default (a task's
+                id and a digest of its content, else an id of the call).
+            options: What this call has instead of what the transport has.
+
+        Returns:
+            The parsed answer.
+
+        Raises:
+            TypeError: An argument has the wrong type, or the data is no JSON.
+            ValueError: An argument is out of range.
+            TransportError: The call brought no answer, or an error.
+            CallCancelledError: The token was cancelled.
+            ClientClosedError: The transport was closed.
+        """
+        if not isinstance(request_spec, ClientRequestSpec):
+            kind = type(request_spec).__name__
+            raise TypeError(f"request_spec is a {kind}, not a ClientRequestSpec")
+        self._check_open()
+        url = self._peer(base_url)
+        budget = self._timeout if timeout is None else seconds("timeout", timeout)
+        call = Call(budget, cancel, self._codec, self._credentials)
+        call.options = options
+        # Twice, because Ctrl-C may come at any line, also between the end of the call and the
+        # first _end(), or inside it. A second time finds nothing left to do.
+        try:
+            try:
+                call.submits = request_spec.path == TASK_REQUEST.path
+                return self._send(call, request_spec, url, data, params, idempotency_key)
+            finally:
+                self._end(call)
+        finally:
+            self._end(call)
+
+    def send_as(
+        self,
+        codec: Codec,
+        request_spec: ClientRequestSpec,
+        url: str,
+        data: Any = None,
+        *,
+        timeout: float,
+        cancel: CancelToken | None = None,
+        credentials: Credentials | None = None,
+        connect_timeout: float | None = None,
+        started: float | None = None,
+        submits: bool = False,
+        options: CallOptions | None = None,
+    ) -> Any:
+        """Carry out one operation of another protocol, as :meth:`send` does of ProtoLink's.
+
+        For clients of that protocol, which share connections, limits and counters with this
+        transport.
+
+        Args:
+            codec: Makes the bytes of the call and the value of the answer.
+            request_spec: The operation: its name, whether it may be repeated, its parser.
+            url: The whole address; the codec gives the path that is put behind it.
+            data: What the operation sends.
+            timeout: Budget in seconds for all of it; ``math.inf`` for none.
+            cancel: Token that ends the call.
+            credentials: What the peer is shown, as ``check_credentials`` returns it; never the
+                transport's own.
+            connect_timeout: Seconds for resolving, connecting and TLS; None for the transport's.
+            started: When the budget began, on the monotonic clock; None for now.
+            submits: Whether the peer is given a task to work on, which errors then say.
+            options: What this call has instead of what the transport has.
+        """
+        self._check_open()
+        call = Call(timeout, cancel, codec, credentials)
+        call.options = options
+        call.connect_timeout = connect_timeout
+        if started is not None:
+            call.count_from(started)
+        call.submits = submits
+        try:
+            try:
+                return self._send(call, request_spec, url, data, None, None)
+            finally:
+                self._end(call)
+        finally:
+            self._end(call)
+
+    def _send(
+        self,
+        call: Call,
+        spec: ClientRequestSpec,
+        url: str,
+        data: Any,
+        params: Mapping[str, Any] | None,
+        key: str | None,
+    ) -> Any:
+        body = call.codec.encode_body(spec, data)
+        context = self._context(call, spec, url)
+        context.idempotency_key = self._key(call, spec, context, data, body, key)
+        request: WireRequest = call.codec.encode(spec, context, body, data, params)
+        self._add_headers(call, request)
+        self._check_size(request)
+        try:
+            self._enter(call, context)
+            value = self._attempts(call, spec, request)
+            result = http_codec.parse(spec.response_parser, value, context)
+        except BaseException as error:
+            self._account(call, context, error)
+            raise
+        call.outcome = "succeeded"
+        return result
+
+    def _context(self, call: Call, spec: ClientRequestSpec, url: str) -> TransportRequestContext:
+        given = None if call.options is None else call.options.request_id
+        return TransportRequestContext(spec.name, url, given or os.urandom(16).hex())
+
+    def _add_headers(self, call: Call, request: WireRequest) -> None:
+        """Put a call's own headers beside those of its operation, which win."""
+        if call.options is None or not call.options.headers:
+            return
+        if not self._headers_per_call:
+            names = ", ".join(sorted(call.options.headers))
+            raise ValueError(
+                f"the transport {self.transport_type!r} sends no headers with a single call "
+                f"({names}): give headers= to the transport, or use another one"
+            )
+        request.headers = merged(call.options.headers, request.headers)
+
+    def _policy(self, call: Call) -> RetryPolicy:
+        given = None if call.options is None else call.options.retry
+        return given or self._config.retry
+
+    def _key(
+        self,
+        call: Call,
+        spec: ClientRequestSpec,
+        context: TransportRequestContext,
+        data: Any,
+        body: bytes | None,
+        given: str | None,
+    ) -> str | None:
+        if given is not None:
+            if not given:
+                raise ValueError("idempotency_key is empty; leave it out for the default")
+            check_header("Idempotency-Key", given, what="idempotency_key")
+            return given
+        if not spec.idempotent:
+            return None
+        if call.submits and body is not None:
+            return self._task_key(data, body)
+        if call.options is not None and call.options.request_id is not None:
+            # That id may be the same in several calls, which are not one and the same call.
+            return os.urandom(16).hex()
+        return context.request_id
+
+    def _task_key(self, data: Any, body: bytes) -> str:
+        """Return by what the peer recognises a submission (hook)."""
+        return key_of_task(task_id(data), body)
+
+    def _check_size(self, request: WireRequest) -> None:
+        limit = self._config.limits.max_request_bytes
+        size = len(request.body or b"")
+        if size > limit:
+            context = request.context
+            raise TransportLimitError(
+                f"{context.where}: request has {size} bytes, limit is {limit}. Raise "
+                "TransportLimits.max_request_bytes, or pass the data by reference (Artifact.uri)",
+                url=context.url,
+                request_id=context.request_id,
+            )
+
+    def _enter(self, call: Call, context: TransportRequestContext) -> None:
+        """Let the call begin: from here it is counted, bounded and can be ended."""
+        # Unless it turns out otherwise, what ends the call is an interrupt.
+        call.outcome = "cancelled"
+        call.begin()
+        if not self._slots.acquire(call, nested=self._is_nested()):
+            raise self._ended(call, context)
+        # close() sets the flag first and then ends what it finds among the slots.
+        if self._closed:
+            self._check_open()
+
+    def _attempts(self, call: Call, spec: ClientRequestSpec, request: WireRequest) -> Any:
+        try:
+            return self._attempt(call, request, 1)
+        except TransportError as first:
+            policy = self._policy(call)
+            # Not for a retry: a plain failure, the usual end, must not pay for tenacity.
+            from protolink_sync.transport._retry import may_retry, retry
+
+            if not may_retry(spec, policy, first):
+                raise
+            return retry(
+                first,
+                lambda number: self._attempt(call, request, number),
+                call,
+                spec,
+                policy,
+                ttl=self._config.idempotency_ttl,
+                retried=self._count_retry,
+            )
+
+    def _count_retry(self) -> None:
+        if self._config.collect_metrics:
+            self._metrics.retried()
+
+    def _attempt(self, call: Call, request: WireRequest, number: int) -> Any:
+        request.context.attempt = number
+        longest = self._policy(call).attempt_timeout
+        if longest is not None:
+            call.limit("attempt", longest)
+        try:
+            return self._authorized(call, request, self._answer)
+        except TransportError as error:
+            # Not later: it may become one of the earlier errors of another.
+            describe(error, call, request.context)
+            raise
+
+    def _authorized(
+        self, call: Call, request: WireRequest, act: Callable[[Call, WireRequest], Any]
+    ) -> Any:
+        """Give a request its credentials and act; once more where the peer wants other ones."""
+        if call.credentials is None:
+            return act(call, request)
+        context = request.context
+        self._check_goes_on(call, context)
+        request.credentials = credential_headers(call.credentials, context.url)
+        try:
+            return act(call, request)
+        except AuthenticationError as error:
+            if error.status_code not in _MAY_BE_STALE or not callable(call.credentials):
+                raise
+            # The peer has not processed what it refused, so the call may go out again.
+            fresh = credential_headers(call.credentials, context.url, refresh=True)
+            if fresh == request.credentials:
+                raise
+            request.credentials = fresh
+            return act(call, request)
+
+    def _check_goes_on(self, call: Call, context: TransportRequestContext) -> None:
+        if not call.may_go_on():
+            raise self._ended(call, context)
+
+    def _answer(self, call: Call, request: WireRequest) -> Any:
+        context = request.context
+        self._check_goes_on(call, context)
+        call.sent += len(request.body or b"")
+        reply = self._exchange(request, call)
+        call.received += len(reply.body)
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug(
+                "%s: attempt %d, status %d, %d bytes, %.1f ms, request %s",
+                context.where,
+                context.attempt,
+                reply.status,
+                len(reply.body),
+                call.elapsed() * 1000,
+                context.request_id,
+            )
+        return self._decode(reply, context, call)
+
+    def _decode(self, reply: WireReply, context: TransportRequestContext, call: Call) -> Any:
+        return call.codec.decode(
+            reply,
+            context,
+            retryable_statuses=self._policy(call).retryable_statuses,
+            now=time.time,
+        )
+
+    # --- its end ----------------------------------------------------------------------------------
+
+    def _account(self, call: Call, context: TransportRequestContext, error: BaseException) -> None:
+        """Write on an error which call it is about, and on the call how it ended."""
+        if isinstance(error, TransportError):
+            describe(error, call, context)
+            call.outcome = "failed"
+            _log.debug("%s: %s", context.where, type(error).__name__)
+        elif isinstance(error, Exception) and not isinstance(
+            error, (CallCancelledError, ClientClosedError)
+        ):
+            call.outcome = "failed"
+
+    def _end(self, call: Call) -> None:
+        """Free everything the call holds and count it; any number of times."""
+        if call.over:
+            return
+        call.finish()
+        if self._config.collect_metrics:
+            self._metrics.count(call)
+        (self._stream_slots if call.streams else self._slots).release(call)
+        call.over = True
+
+    def _ended(
+        self, call: Call, context: TransportRequestContext, details: str = ""
+    ) -> ProtoLinkError:
+        """Return the error of a call that was ended from outside (for transports)."""
+        return ended_error(call, context, details)
+
+    # --- hooks ------------------------------------------------------------------------------------
+
+    def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
+        """Send the bytes of one attempt and return the answer's (hook).
+
+        Block on nothing that ``deadline.abort()`` cannot end: ``deadline.lend(...)`` what can
+        be cut. When I/O fails, ask ``deadline.ended`` first and raise ``self._ended(...)``.
+
+        Raises:
+            TransportError: Whatever went wrong, typed, with the library's error as cause.
+        """
+        raise NotImplementedError
+
+    def _is_nested(self) -> bool:
+        """Return whether this call is made inside another one of this transport (hook).
+
+        Such a call takes no slot of its own: the outer one would wait for itself.
+        """
+        return False

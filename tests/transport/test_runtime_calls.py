@@ -1,0 +1,191 @@
+"""Calls to agents in the same process: who makes which part, and what a caller leaves behind."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from protolink_sync import AgentClient, CancelToken
+from protolink_sync.config import RetryPolicy, TransportConfig, TransportLimits
+from protolink_sync.errors import (
+    CallCancelledError,
+    TransportLimitError,
+    TransportRemoteError,
+    TransportTimeoutError,
+)
+from protolink_sync.models import AgentCard, Task, TaskState
+from protolink_sync.server import Agent
+from protolink_sync.transport import RuntimeTransport
+from tests.transport.scenes import LIMIT, Calling, wait_until
+
+URL = "runtime://workshop"
+
+
+def workers() -> int:
+    return sum(thread.name.startswith("protolink-runtime") for thread in threading.enumerate())
+
+
+class Workshop(Agent):
+    """Works while its gate is shut."""
+
+    def __init__(self, **settings):
+        super().__init__(AgentCard("workshop", "works", URL), **settings)
+        self.gate = threading.Event()
+        self.started = threading.Semaphore(0)
+        self.executions = 0
+        self.threads: set[int] = set()
+
+    def handle_task(self, task):
+        self.executions += 1
+        self.threads.add(threading.get_ident())
+        self.started.release()
+        assert self.gate.wait(LIMIT)
+        return task.complete(f"execution {self.executions}")
+
+
+@pytest.fixture
+def agent():
+    agent = Workshop()
+    with agent.serve(URL):
+        yield agent
+        agent.gate.set()
+
+
+@pytest.fixture
+def client():
+    with AgentClient("runtime", URL, timeout=LIMIT) as client:
+        yield client
+
+
+def test_the_handler_has_a_thread_of_its_own(agent, client):
+    agent.gate.set()
+    client.send_task(URL, Task.create("x"))
+
+    assert threading.get_ident() not in agent.threads
+
+
+def test_neither_side_sees_what_the_other_does_to_its_objects(client):
+    kept = []
+
+    class Keeping(Agent):
+        def handle_task(self, task):
+            kept.append(task)
+            return task.complete("done")
+
+    task = Task.create("x")
+    task.metadata["own"] = {"list": [1]}
+    with Keeping(AgentCard("keeping", "d", URL)).serve(URL):
+        answer = client.send_task(URL, task)
+    kept[0].metadata["own"]["list"].append("handler")
+    answer.metadata["own"]["list"].append("caller")
+
+    assert task.metadata["own"] == {"list": [1]}
+    assert kept[0].metadata["own"] == {"list": [1, "handler"]}
+    assert answer.metadata["own"] == {"list": [1, "caller"]}
+
+
+@pytest.mark.parametrize("how", ["token", "budget"])
+def test_what_a_caller_left_is_carried_out_once_and_remembered(agent, client, how):
+    """Also where the work after the handler is the caller's as a rule."""
+    task, token = Task.create("x"), CancelToken()
+    if how == "token":
+        call = Calling(client.send_task, URL, task, cancel=token)
+        agent.started.acquire()
+        token.cancel()
+        with pytest.raises(CallCancelledError):
+            call.result()
+    else:
+        with pytest.raises(TransportTimeoutError, match="may be running"):
+            client.send_task(URL, task, timeout=0.05)
+    again = Calling(client.send_task, URL, task)
+    agent.gate.set()
+
+    assert again.result().text == "execution 1"
+    assert client.send_task(URL, task).text == "execution 1"
+    assert agent.executions == 1
+
+
+def test_a_retry_waits_for_the_attempt_that_was_left(agent):
+    retry = RetryPolicy(max_attempts=5, initial_backoff=0.01, jitter=0, attempt_timeout=0.1)
+    config = TransportConfig(retry=retry)
+    with RuntimeTransport(URL, config=config) as transport, AgentClient(transport) as client:
+        call = Calling(client.send_task, URL, Task.create("x"))
+        assert wait_until(lambda: transport.metrics.retries >= 1, LIMIT)
+        agent.gate.set()
+
+        assert call.result().state is TaskState.COMPLETED
+    assert agent.executions == 1
+
+
+class Answer(Task):
+    """A task that is interrupted when it is written, as often as it is told."""
+
+    interrupts = 0
+
+    def to_dict(self):
+        if Answer.interrupts:
+            Answer.interrupts -= 1
+            raise KeyboardInterrupt
+        return super().to_dict()
+
+
+def test_an_interrupt_of_the_callers_part_loses_nothing(client, monkeypatch):
+    """Ctrl-C comes in the thread that writes the answer: another one does it then."""
+    executions = []
+
+    class Answering(Agent):
+        def handle_task(self, task):
+            executions.append(task.id)
+            return Answer(task.id, TaskState.COMPLETED)
+
+    monkeypatch.setattr(Answer, "interrupts", 1)
+    task = Task.create("x")
+    with Answering(AgentCard("answering", "d", URL)).serve(URL):
+        with pytest.raises(KeyboardInterrupt):
+            client.send_task(URL, task)
+
+        assert client.send_task(URL, task, timeout=LIMIT).state is TaskState.COMPLETED
+    assert executions == [task.id]
+    assert client.transport.metrics.requests_cancelled == 1
+
+
+def test_a_handlers_error_is_the_cause(client):
+    class Failing(Agent):
+        def handle_task(self, task):
+            raise LookupError("no such part")
+
+    with (
+        Failing(AgentCard("failing", "d", URL)).serve(URL),
+        pytest.raises(TransportRemoteError, match="LookupError: no such part") as caught,
+    ):
+        client.send_task(URL, Task.create("x"))
+
+    assert type(caught.value.__cause__) is LookupError
+    assert (caught.value.error_type, caught.value.error_message) == ("LookupError", "no such part")
+
+
+@pytest.mark.parametrize("side", ["agent", "client"])
+def test_an_answer_beyond_a_limit(side):
+    config = TransportConfig(limits=TransportLimits(max_response_bytes=1000))
+
+    class Talking(Agent):
+        def handle_task(self, task):
+            return task.complete("x" * 1000)
+
+    agent = Talking(AgentCard("t", "d", URL), config=config if side == "agent" else None)
+    transport = RuntimeTransport(config=config if side == "client" else None)
+    kind = TransportRemoteError if side == "agent" else TransportLimitError
+    with agent.serve(URL), transport, pytest.raises(kind, match="max_response_bytes"):
+        AgentClient(transport).send_task(URL, Task.create("x"))
+
+
+def test_a_thousand_calls_leave_one_worker(agent, client):
+    agent.gate.set()
+    for _ in range(1000):
+        client.send_task(URL, Task.create("x"))
+
+    assert workers() == 1
+    client.close()
+    client.transport.close()
+    assert wait_until(lambda: workers() == 0, LIMIT)
