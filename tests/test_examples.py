@@ -35,6 +35,19 @@ PRINTED = {
         160 of 160 answers are right
         at most 16 connections: True
     """,
+    "a2a_client.py": """
+        waiter books tables, over A2A 1.0
+        asked back: In which city?
+        completed: A table is booked in Athens
+        tasks of this agent: 1
+    """,
+    "a2a_stream.py": """
+        line 1
+        line 2
+        line 3
+        the task is completed
+        the task is canceled
+    """,
     "stream_progress.py": """
         [##        ]  25 %  weather
         [#####     ]  50 %  hotels

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from protolink_sync.a2a.client import (
         A2AClient,
         A2AEventStream,
+        A2AMemory,
         PushReceiver,
         SchemeCredentials,
     )
@@ -66,6 +67,7 @@ __all__ = [
     "A2AInvalidAgentResponseError",
     "A2AInvalidParamsError",
     "A2AInvalidRequestError",
+    "A2AMemory",
     "A2AMethodNotFoundError",
     "A2AParseError",
     "A2APushNotificationNotSupportedError",

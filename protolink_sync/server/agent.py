@@ -200,19 +200,22 @@ class Agent:
 
     # ---- where it is reached ----
 
-    def serve(self, url: str, *, tls: TLSConfig | None = None) -> AgentServer:
+    def serve(self, url: str, *, tls: TLSConfig | None = None, a2a: bool = False) -> AgentServer:
         """Serve the agent at an address, from now until the returned handle is closed.
 
         Args:
             url: ``http://host:port`` (port 0 takes a free one), ``https://host:port``, or
                 ``runtime://name`` for callers in this process.
             tls: Certificate and key, for https.
+            a2a: Answer over A2A 1.0 too, at the same address; see :meth:`wsgi_app`. Over HTTP
+                only.
 
         Returns:
             The handle; its ``url`` has the port that was chosen.
 
         Raises:
-            ValueError: The address is none of these, or is served already in this process.
+            ValueError: The address is none of these, or is served already in this process, or is
+                not for A2A.
             OSError: The port cannot be had.
         """
         address = urlsplit(url) if isinstance(url, str) else None
@@ -224,17 +227,28 @@ class Agent:
         if (address.scheme == "https") != (tls is not None):
             raise ValueError(f"cannot serve at {url!r}: https needs tls=, and only https takes it")
         if address.scheme == "runtime":
+            if a2a:
+                raise ValueError(f"cannot serve at {url!r} over A2A: that is for http and https")
             return self._serve_runtime(url)
         if address.path.strip("/") or address.query or address.fragment or address.username:
             raise ValueError(f"cannot serve at {url!r}: give host and port only")
-        return self._serve_http(address, tls)
+        return self._serve_http(address, tls, a2a)
 
-    def wsgi_app(self) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
+    def wsgi_app(
+        self, *, a2a: bool = False
+    ) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
         """Return a WSGI application, for any server with threads; a stream keeps one of them busy.
 
         The card keeps its address: give it the one at which others reach the server.
+
+        Args:
+            a2a: Answer over A2A 1.0 too: the A2A card, which anybody may read, and JSON-RPC at
+                the root. A message of text asks the infer function.
+
+        Source:
+            wire/a2a.md 19, "Server side".
         """
-        return Application(self._engine, self._authenticate, heartbeat=self.heartbeat)
+        return Application(self._engine, self._authenticate, heartbeat=self.heartbeat, a2a=a2a)
 
     def _serve_runtime(self, url: str) -> AgentServer:
         engine = self._engine
@@ -242,7 +256,7 @@ class Agent:
         largest = engine.config.limits.max_request_bytes
         return AgentServer(RuntimeHost(url, endpoints, largest, engine.runs.abandon))
 
-    def _serve_http(self, address: SplitResult, tls: TLSConfig | None) -> AgentServer:
+    def _serve_http(self, address: SplitResult, tls: TLSConfig | None, a2a: bool) -> AgentServer:
         name = address.hostname or ""
         default = 443 if tls is not None else 80
         port = default if address.port is None else address.port
@@ -257,7 +271,9 @@ class Agent:
         host = HTTPHost(name, port, tls=tls, config=engine.config, abandon=engine.runs.abandon)
         # "Every address of this machine" is no address for others; the card may have one.
         url = None if name in _EVERYWHERE and self.card.url.startswith(address.scheme) else host.url
-        application = Application(engine, self._authenticate, url, heartbeat=self.heartbeat)
+        application = Application(
+            engine, self._authenticate, url, heartbeat=self.heartbeat, a2a=a2a
+        )
         host.serve(application, application.close_streams)
         return AgentServer(host)
 

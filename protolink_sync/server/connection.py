@@ -125,7 +125,10 @@ class Connection:
         result = application(environ, start_response)
         try:
             status, headers = started
-            is_whole = any(name.lower() == "content-length" for name, _ in headers)
+            # 304 has no body, and need not tell a length.
+            is_whole = status.startswith("304") or any(
+                name.lower() == "content-length" for name, _ in headers
+            )
             if is_whole:
                 content = b"".join(result)
             keeps_alive = head.keeps_alive and body.can_be_skipped and may_go_on()

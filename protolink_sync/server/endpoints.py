@@ -23,6 +23,7 @@ from protolink_sync.models import (
 )
 from protolink_sync.server.engine import Engine
 from protolink_sync.server.events import is_last
+from protolink_sync.server.execution import Execution
 from protolink_sync.server.refusal import RefusedError
 from protolink_sync.wire import json
 
@@ -126,7 +127,32 @@ class Endpoints:
         key: str | None = None,
         content: bytes = b"",
     ) -> bytes:
-        """Return the encoded answer to a request.
+        """Return the encoded answer to a request; see :meth:`begin`.
+
+        Raises:
+            RefusedError: There is no result; it says why.
+        """
+        encode = str.encode if spec.content_type == "html" else json.dump_data
+        execution = self.begin(
+            spec, data, principal=principal, key=key, content=content, encode=encode
+        )
+        try:
+            execution.handle()
+            return execution.finish()
+        finally:
+            execution.give_up()
+
+    def begin(
+        self,
+        spec: EndpointSpec,
+        data: Any,
+        *,
+        principal: Hashable = None,
+        key: str | None,
+        content: bytes,
+        encode: Callable[[Any], bytes],
+    ) -> Execution:
+        """Return what carries out a request, in steps.
 
         Args:
             spec: The endpoint, from :meth:`find`.
@@ -134,20 +160,30 @@ class Endpoints:
             principal: Who asks.
             key: The idempotency key, if any.
             content: What must be the same for two requests with one key to be the same.
+            encode: Makes the bytes of the answer.
 
         Raises:
-            RefusedError: There is no result; it says why.
+            RefusedError: The data is not what the endpoint takes.
         """
-        if key is None or spec.path not in _REMEMBERED:
-            return self._carry_out(spec, data, principal)
-        identity = (principal, spec.path, key, hashlib.sha256(content).digest())
-        if spec.path == _CANCEL and self._is_running(data, principal):
-            # What was answered about an earlier run of the task does not hold for this one.
-            self._engine.answers.forget(identity)
-        return self._engine.answers.once(identity, self._carry_out, spec, data, principal)
+        engine = self._engine
+        parsed = _parsed(spec, data)
+        identity: Hashable = None
+        if key is not None and spec.path in _REMEMBERED:
+            # An answer is bytes of one form, which another way of serving cannot repeat.
+            form = self._transport
+            identity = (principal, spec.path, key, form, hashlib.sha256(content).digest())
+            if spec.path == _CANCEL and engine.runs.is_running(parsed.id, principal):
+                # What was answered about an earlier run of the task does not hold for this one.
+                engine.answers.forget(identity)
+        return Execution(spec, parsed, principal, engine.answers, identity, encode, self._largest)
 
     def stream(
-        self, spec: EndpointSpec, data: Any, *, principal: Hashable = None
+        self,
+        spec: EndpointSpec,
+        data: Any,
+        *,
+        principal: Hashable = None,
+        encode: Callable[[Any], bytes] = json.dump_data,
     ) -> Generator[tuple[bytes, bool], None, None]:
         """Give the encoded events of a stream, each with whether it is the last one.
 
@@ -157,6 +193,7 @@ class Endpoints:
             spec: The endpoint, from :meth:`find`; its ``streaming`` is True.
             data: The decoded body.
             principal: Who asks.
+            encode: Makes the bytes of an event.
 
         Raises:
             RefusedError: The stream breaks off; it says why.
@@ -164,7 +201,7 @@ class Endpoints:
         events = spec.handler(_parsed(spec, data), principal)
         try:
             for event in events:
-                encoded = json.dump_data(event)
+                encoded = encode(event)
                 if len(encoded) > self._largest_event:
                     raise RefusedError(
                         500,
@@ -184,68 +221,40 @@ class Endpoints:
         finally:
             events.close()
         # The peer's closing envelope, for a handler that has told no end.
-        yield b"null", True
-
-    def _carry_out(self, spec: EndpointSpec, data: Any, principal: Hashable) -> bytes:
-        data = _parsed(spec, data)
-        try:
-            result = spec.handler(data, principal)
-            if spec.content_type == "html":
-                return str(result).encode()
-            answer = json.dumps(result)
-        except RefusedError:
-            raise
-        except Exception as error:
-            _log.exception("%s failed", spec.name)
-            raise RefusedError(500, str(error), type(error).__name__, told=False) from error
-        if len(answer) > self._largest:
-            raise RefusedError(
-                500,
-                f"the answer has {len(answer)} bytes, limit is {self._largest}. Raise "
-                "TransportLimits.max_response_bytes of the agent",
-                "TransportLimitError",
-            )
-        return answer
-
-    def _is_running(self, data: Any, principal: Hashable) -> bool:
-        try:
-            request = TaskCancellationRequest.from_dict(data)
-        except ValueError:
-            return False
-        return self._engine.runs.is_running(request.id, principal)
+        yield encode(None), True
 
     # ---- handlers ----
 
     def _task(self, task: Task, principal: Hashable) -> Any:
-        return self._engine.run_task(task, principal).to_dict()
+        return self._engine.run_task(task, principal)
 
     def _cancel(self, request: TaskCancellationRequest, principal: Hashable) -> Any:
-        return self._engine.runs.cancel(request, principal).to_dict()
+        return self._engine.runs.cancel(request, principal)
 
     def _compact_history(self, request: HistoryCompactionRequest, principal: Hashable) -> Any:
         if not self._engine.has_model:
             raise RefusedError(
                 501, "Agent has no LLM but received a history compaction request", "RuntimeError"
             )
-        return self._engine.conversations.compact_history(request, principal).to_dict()
+        return self._engine.conversations.compact_history(request, principal)
 
     def _describe_state(self, request: StateOperationRequest, principal: Hashable) -> Any:
         if not self._engine.has_model:
             return _nothing_kept("describe", request, request.stores)
-        return self._engine.conversations.describe(request, principal).to_dict()
+        return self._engine.conversations.describe(request, principal)
 
     def _reset_state(self, request: StateOperationRequest, principal: Hashable) -> Any:
         if not self._engine.has_model:
             return _nothing_kept("reset", request, request.stores)
-        return self._engine.conversations.reset(request, principal).to_dict()
+        return self._engine.conversations.reset(request, principal)
 
     def _compact_state(self, request: StateOperationRequest, principal: Hashable) -> Any:
         if not self._engine.has_model:
             return _nothing_kept("compact", request, ("conversation",))
-        return self._engine.conversations.compact(request, principal).to_dict()
+        return self._engine.conversations.compact(request, principal)
 
     def _card(self, _data: Any, _principal: Hashable) -> Any:
-        return self._served_card().to_dict()
+        return self._served_card()
 
     def _served_card(self) -> AgentCard:
         return self._engine.served_card(self._url, self._transport, streaming=self._streaming)
@@ -291,7 +300,6 @@ def _state(data: Any) -> StateOperationRequest:
 def _nothing_kept(operation: Any, request: StateOperationRequest, stores: Any) -> Any:
     """Return the result of an agent that keeps no state: nothing, or what was asked is missing."""
     reports = tuple(StateStoreReport(name, error="state store is not enabled") for name in stores)
-    result = StateOperationResult(
+    return StateOperationResult(
         operation, request.session_id, reports, missing=tuple(report.name for report in reports)
     )
-    return result.to_dict()

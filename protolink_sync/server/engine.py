@@ -140,12 +140,22 @@ class Engine:
             raise TypeError(f"handle_task returned {type(result).__name__}, must return the task")
         return outcome(run, result)
 
-    def stream_task(self, task: Task, principal: Hashable) -> Generator[Any, None, None]:
+    def stream_task(
+        self,
+        task: Task,
+        principal: Hashable,
+        handle: Callable[[Task], Any] | None = None,
+    ) -> Generator[Any, None, None]:
         """Have the agent carry out a task, and give what happens as JSON values.
 
         The first one comes before the agent's code is asked, the last one is a final status, unless
         a handler of the agent's own ends the stream otherwise. One thread, and one context, must
         take them all, and close the iterator.
+
+        Args:
+            task: The task.
+            principal: Who asks.
+            handle: Carries it out; the handler for streams if not given.
 
         Raises:
             RefusedError: The task is being executed already.
@@ -160,7 +170,7 @@ class Engine:
             before = task.state_text
             task.begin()
             yield status_update(task, before)
-            result = yield from self._told(task, run)
+            result = yield from self._told(task, run, handle or self._handle_streaming)
         finally:
             self.runs.end(run)
         # From here on nobody can cancel it, so what is told now is what holds.
@@ -176,10 +186,12 @@ class Engine:
         else:
             yield result
 
-    def _told(self, task: Task, run: Run) -> Generator[Any, None, Any]:
+    def _told(
+        self, task: Task, run: Run, handle: Callable[[Task], Any]
+    ) -> Generator[Any, None, Any]:
         """Give the events of a handler, and return the task or the event that ends the stream."""
         try:
-            handled = completed(self._handle_streaming(task))
+            handled = completed(handle(task))
             events = stepwise(handled) or _each(handled)
             try:
                 result = yield from self._passed_on(events, task, run)

@@ -8,12 +8,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Hashable
 
 from protolink_sync.server.refusal import RefusedError
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "Claim"]
 
 # Answers may be as large as TransportLimits allows; a thousand of those are no cache.
 _MOST_BYTES = 64 * 1024 * 1024
@@ -21,13 +20,16 @@ _MOST_BYTES = 64 * 1024 * 1024
 _LONGEST_WAIT = 60.0
 
 
-class _Running:
-    """A call that is being carried out, and what it came to for those who wait for it."""
+class Claim:
+    """The right to carry out one call, and what it came to for those who wait for it."""
 
     is_done = False
     is_awaited = False
     answer = b""
     error: RefusedError | None = None
+
+    def __init__(self, identity: Hashable) -> None:
+        self.identity = identity
 
 
 class Answers:
@@ -49,38 +51,53 @@ class Answers:
         self._size = size
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        self._running: dict[Hashable, _Running] = {}
+        self._running: dict[Hashable, Claim] = {}
         self._stored: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()
         self._bytes = 0
 
-    def once(self, identity: Hashable, carry_out: Callable[..., bytes], *args: Any) -> bytes:
-        """Return the answer to a call, carrying it out only if it is new.
+    def claim(self, identity: Hashable) -> bytes | Claim:
+        """Return the answer to a call that was made before, or the right to carry it out.
+
+        Who gets a claim must end it, by :meth:`store` or :meth:`fail`. If the same call is being
+        carried out, this waits for its answer.
 
         Args:
             identity: What makes two calls the same: principal, path, key, digest of the body.
-            carry_out: Makes the answer, or raises; called without a lock.
-            *args: What it is called with.
 
         Raises:
-            RefusedError: The call was refused, now or when it was first made; or the first one
-                takes longer than the time to wait for it.
+            RefusedError: The call was refused when it was first made; or the first one takes
+                longer than the time to wait for it.
         """
-        mine = _Running()
+        mine = Claim(identity)
         with self._lock:
             if identity in self._stored:
                 stored = self._recall(identity)
                 if stored is not None:
                     return stored
             running = self._running.setdefault(identity, mine)
-        if running is not mine:
-            return self._wait_for(running)
-        try:
-            answer = carry_out(*args)
-        except BaseException as error:
-            self._end(identity, mine, error)
-            raise
-        self._store(identity, mine, answer)
-        return answer
+        return mine if running is mine else self._wait_for(running)
+
+    def store(self, claim: Claim, answer: bytes) -> None:
+        """Remember an answer, and give it to those who wait for it; once for each claim."""
+        identity = claim.identity
+        with self._lock:
+            if self._running.get(identity) is not claim:
+                return
+            if identity not in self._stored:  # else it was interrupted here, and begins anew
+                self._bytes += len(answer)
+            self._stored[identity] = (time.monotonic() + self._ttl, answer)
+            while len(self._stored) > self._size or self._bytes > _MOST_BYTES:
+                _, (_, dropped) = self._stored.popitem(last=False)
+                self._bytes -= len(dropped)
+            claim.answer = answer
+            self._end(claim)
+
+    def fail(self, claim: Claim, error: BaseException) -> None:
+        """Remember nothing, and tell those who wait why there is no answer; once for each claim."""
+        with self._lock:
+            if self._running.get(claim.identity) is claim:
+                claim.error = error if isinstance(error, RefusedError) else _interrupted()
+                self._end(claim)
 
     def forget(self, identity: Hashable) -> None:
         """Forget a remembered answer; a call that is running is not touched."""
@@ -100,26 +117,13 @@ class Answers:
         if found is not None:
             self._bytes -= len(found[1])
 
-    def _store(self, identity: Hashable, mine: _Running, answer: bytes) -> None:
-        with self._lock:
-            mine.answer, mine.is_done = answer, True
-            self._running.pop(identity, None)
-            self._stored[identity] = (time.monotonic() + self._ttl, answer)
-            self._bytes += len(answer)
-            while len(self._stored) > self._size or self._bytes > _MOST_BYTES:
-                _, (_, dropped) = self._stored.popitem(last=False)
-                self._bytes -= len(dropped)
-            if mine.is_awaited:
-                self._changed.notify_all()
-
-    def _end(self, identity: Hashable, mine: _Running, error: BaseException) -> None:
-        with self._lock:
-            mine.error = error if isinstance(error, RefusedError) else _interrupted()
-            mine.is_done = True
-            self._running.pop(identity, None)
+    def _end(self, claim: Claim) -> None:
+        claim.is_done = True
+        del self._running[claim.identity]
+        if claim.is_awaited:
             self._changed.notify_all()
 
-    def _wait_for(self, running: _Running) -> bytes:
+    def _wait_for(self, running: Claim) -> bytes:
         end = time.monotonic() + self._ttl
         with self._lock:
             running.is_awaited = True

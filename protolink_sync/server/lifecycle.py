@@ -43,7 +43,7 @@ def steps(task: Task, tools: Mapping[str, Tool], infer: Inference | None) -> Ste
 
     Each output is added as it comes, parts as artifacts of kind ``result``. The task ends as
     failed if one of them is an error, as waiting for input if one says so, else as completed.
-    Parts that ask for nothing, text above all, are left as they are.
+    Parts that ask for nothing are left as they are: text above all, unless it came over A2A.
 
     Args:
         task: The task; one that has ended is returned unchanged.
@@ -58,6 +58,9 @@ def steps(task: Task, tools: Mapping[str, Tool], infer: Inference | None) -> Ste
     for part in list(item.parts) if item is not None else ():
         if is_cancelled():
             return task
+        # Over A2A, text is all that a caller has to ask the model with.
+        if part.type == "text" and infer is not None and task.metadata.get("a2a_inbound") is True:
+            part = Part.infer(part.content)
         if part.type == "tool_call":
             yield "tool", part.as_tool_call().tool_name
             output: Output = _tool_output(part, tools)

@@ -6,9 +6,11 @@ import contextlib
 import threading
 from collections.abc import Callable, Collection, Generator
 
+from protolink_sync.models import EndpointSpec
 from protolink_sync.server.endpoints import Endpoints
+from protolink_sync.server.execution import Execution
 from protolink_sync.server.refusal import RefusedError
-from protolink_sync.wire import envelope, json
+from protolink_sync.wire import local
 
 __all__ = ["RuntimeHost", "runtime_agent"]
 
@@ -58,70 +60,49 @@ class RuntimeHost:
             if _served.get(_name(self.url)) is self:
                 del _served[_name(self.url)]
 
-    def handle(
-        self, payload: bytes, *, failed: Callable[[BaseException], None] | None = None
-    ) -> bytes:
-        """Answer one envelope with another, in the calling thread.
+    def begin(self, method: str, path: str, body: bytes | None, key: str | None) -> Execution:
+        """Return what carries out a call.
 
         Args:
-            payload: The envelope.
-            failed: Called with the exception of a handler, which the answer only names.
-        """
-        if len(payload) > self._largest:
-            message = f"the request has {len(payload)} bytes, limit is {self._largest}"
-            return envelope.encode_error(None, "TransportLimitError", message)
-        try:
-            call = envelope.decode_request(payload)
-        except ValueError as error:
-            return envelope.encode_error(None, "ValueError", str(error))
-        request_id = call.get("id")
-        key = call.get("idempotency_key")
-        identity = json.dumps(request_id)
-        try:
-            spec = self._endpoints.find(call["method"], call["path"])
-            if spec.streaming:
-                raise RefusedError(400, f"{spec.path} answers with a stream", "ValueError")
-            answer = self._endpoints.answer(
-                spec,
-                call.get("data"),
-                key=key if isinstance(key, str) and key else None,
-                # All of the envelope that a repeated call has in common with the first.
-                content=payload.replace(identity, b"", 1),
-            )
-        except RefusedError as error:
-            if failed is not None and error.__cause__ is not None:
-                failed(error.__cause__)
-            return envelope.encode_error(request_id, error.kind, error.message)
-        if spec.content_type == "html":
-            answer = json.dumps(answer.decode())
-        # The answer is JSON already: it is put into its envelope, not decoded for that.
-        return b'{"id":%b,"ok":true,"result":%b}' % (identity, answer)
+            method: Its method.
+            path: Its path.
+            body: Its data, from ``wire.local``.
+            key: Its idempotency key.
 
-    def stream(self, payload: bytes) -> Generator[bytes, None, None]:
-        """Answer one envelope with those of a stream, in the calling thread.
-
-        The last one has ``final``. One context must take them all, and close the iterator.
+        Raises:
+            RefusedError: The agent does not take it; it says why.
         """
-        request_id = None
-        try:
-            if len(payload) > self._largest:
-                message = f"the request has {len(payload)} bytes, limit is {self._largest}"
-                raise RefusedError(413, message, "TransportLimitError")
-            try:
-                call = envelope.decode_request(payload)
-            except ValueError as error:
-                raise RefusedError(400, str(error), "ValueError") from error
-            request_id = call.get("id")
-            spec = self._endpoints.find(call["method"], call["path"])
-            if not spec.streaming:
-                raise RefusedError(400, f"{spec.path} does not answer with a stream", "ValueError")
-            identity = json.dumps(request_id)
-            events = self._endpoints.stream(spec, call.get("data"))
-            with contextlib.closing(events):
-                for event, last in events:
-                    yield envelope.wrap_event(identity, event, final=last)
-        except RefusedError as error:
-            yield envelope.encode_error(request_id, error.kind, error.message, final=True)
+        spec = self._find(method, path, body)
+        if spec.streaming:
+            raise RefusedError(400, f"{path} answers with a stream", "ValueError")
+        data = None if body is None else local.take(body)
+        return self._endpoints.begin(
+            spec, data, key=key, content=body or b"", encode=local.dump_data
+        )
+
+    def stream(self, method: str, path: str, body: bytes | None) -> Generator[bytes, None, None]:
+        """Give the events of a stream, each from ``wire.local``, in the calling thread.
+
+        One context must take them all, and close the iterator.
+
+        Raises:
+            RefusedError: The agent does not take the call, or the stream breaks off.
+        """
+        spec = self._find(method, path, body)
+        if not spec.streaming:
+            raise RefusedError(400, f"{path} does not answer with a stream", "ValueError")
+        data = None if body is None else local.take(body)
+        events = self._endpoints.stream(spec, data, encode=local.dump_data)
+        with contextlib.closing(events):
+            for event, last in events:
+                yield local.encode_event(event, final=last)
+
+    def _find(self, method: str, path: str, body: bytes | None) -> EndpointSpec:
+        size = len(body or b"")
+        if size > self._largest:
+            message = f"the request has {size} bytes, limit is {self._largest}"
+            raise RefusedError(413, message, "TransportLimitError")
+        return self._endpoints.find(method, path)
 
 
 def runtime_agent(url: str) -> RuntimeHost | None:

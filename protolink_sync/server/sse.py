@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from protolink_sync.server.refusal import RefusedError
-from protolink_sync.server.streams import Event, Stream
+from protolink_sync.server.streams import Event
 from protolink_sync.wire import json
 
-__all__ = ["EventBody", "comment", "error_frame", "frame"]
+__all__ = ["EventBody", "Source", "comment", "error_frame", "frame", "in_one_line"]
 
 comment = b": \n\n"
 """What is sent to a client that has nothing to read: it is skipped there."""
@@ -30,6 +31,13 @@ _LINE_ENDS = (
 )
 
 
+def in_one_line(value: bytes) -> bytes:
+    """Return JSON so that no reader of events finds a line end in it."""
+    for character, escaped in _LINE_ENDS:
+        value = value.replace(character, escaped)
+    return value
+
+
 def frame(request_id: bytes, event: bytes, *, final: bool) -> bytes:
     """Return an event in its envelope, as one server-sent event.
 
@@ -42,8 +50,7 @@ def frame(request_id: bytes, event: bytes, *, final: bool) -> bytes:
     b'data: {"jsonrpc":"2.0","id":null,"ok":true,"result":{"n":1},"final":false}\\n\\n'
     """
     end = b"true" if final else b"false"
-    for character, escaped in _LINE_ENDS:
-        event = event.replace(character, escaped)
+    event = in_one_line(event)
     return b'data: {"jsonrpc":"2.0","id":%b,"ok":true,"result":%b,"final":%b}\n\n' % (
         request_id,
         event,
@@ -53,13 +60,21 @@ def frame(request_id: bytes, event: bytes, *, final: bool) -> bytes:
 
 def error_frame(request_id: bytes, error: RefusedError) -> bytes:
     """Return the error that a stream ends with, as one server-sent event."""
-    told = json.dumps({"message": error.message, "type": error.kind})
-    for character, escaped in _LINE_ENDS:
-        told = told.replace(character, escaped)
+    told = in_one_line(json.dumps({"message": error.message, "type": error.kind}))
     return b'data: {"jsonrpc":"2.0","id":%b,"ok":false,"error":%b,"final":true}\n\n' % (
         request_id,
         told,
     )
+
+
+class Source(Protocol):
+    """Where the events of a body come from."""
+
+    def take(self, timeout: float) -> list[Event] | None:
+        """Wait for events; none when the time is over, None at the end."""
+
+    def leave(self, reason: str) -> None:
+        """Say that nobody takes any more; any number of times."""
 
 
 class EventBody:
@@ -76,7 +91,7 @@ class EventBody:
 
     def __init__(
         self,
-        stream: Stream,
+        stream: Source,
         first: list[Event],
         request_id: bytes,
         heartbeat: float,
@@ -97,10 +112,16 @@ class EventBody:
             if events is None:
                 events = self._wait()
         except RefusedError as error:
-            return error_frame(self._request_id, error)
+            return self._error_frame(error)
         if events is None:
             raise StopIteration
-        return b"".join([frame(self._request_id, e, final=last) for e, last in events]) or comment
+        return b"".join([self._frame(event, last) for event, last in events]) or comment
+
+    def _frame(self, event: bytes, last: bool) -> bytes:
+        return frame(self._request_id, event, final=last)
+
+    def _error_frame(self, error: RefusedError) -> bytes:
+        return error_frame(self._request_id, error)
 
     def _wait(self) -> list[Event] | None:
         """Return the next events; none after some silence, None at the end."""

@@ -17,7 +17,7 @@ import logging
 import threading
 from collections.abc import Callable, Hashable, Iterable
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote
 
 from protolink_sync.models import EndpointSpec
@@ -27,6 +27,9 @@ from protolink_sync.server.refusal import RefusedError
 from protolink_sync.server.sse import EventBody
 from protolink_sync.server.streams import Event, Stream, Streams
 from protolink_sync.wire import json
+
+if TYPE_CHECKING:
+    from protolink_sync.server.a2a import A2AInterface
 
 __all__ = ["Application"]
 
@@ -60,6 +63,7 @@ class Application:
         authenticate: Says who asks; None lets anybody.
         url: Where the agent is reached; None if only its card knows.
         heartbeat: Seconds of silence in a stream after which a comment is sent.
+        a2a: Answer over A2A too.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class Application:
         url: str | None = None,
         *,
         heartbeat: float,
+        a2a: bool = False,
     ) -> None:
         # Both are spoken here, at the same address; the author knows what to tell callers.
         spoken = "sse" if engine.card.transport == "sse" else "http"
@@ -81,6 +86,12 @@ class Application:
             cancel=engine.runs.cancel_in,
         )
         self._heartbeat = heartbeat
+        self._a2a: A2AInterface | None = None
+        if a2a:
+            from protolink_sync.server.a2a import A2AInterface
+
+            asks = authenticate is not None
+            self._a2a = A2AInterface(engine, url, asks=asks, heartbeat=heartbeat)
         self._authenticate = authenticate
         self._url = url or engine.card.url
         self._most_bytes = limits.max_request_bytes
@@ -105,16 +116,23 @@ class Application:
         if isinstance(body, EventBody):
             start_response("200 OK", headers)
             return body
+        if status == 304:  # it has no body, and no length of one
+            start_response("304 Not Modified", headers)
+            return []
         headers.append(("Content-Length", str(len(body))))
         start_response(f"{status} {HTTPStatus(status).phrase}", headers)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
     def close_streams(self) -> None:
         """Cancel the tasks that are streamed, and leave the streams that do not end soon."""
+        if self._a2a is not None:
+            self._a2a.close("the host was closed")
         self._streams.close("the host was closed", _CLOSING_SECONDS)
 
     def _response(self, environ: Environ) -> tuple[int, Headers, bytes | EventBody]:
         method, path = environ["REQUEST_METHOD"], environ.get("PATH_INFO", "")
+        if self._a2a is not None and (methods := self._a2a.methods(path)):
+            return self._over_a2a(self._a2a, environ, methods)
         if not self._endpoints.methods(path) and self._endpoints.methods(path + "/"):
             location = ("Location", _location(environ, path + "/"))
             return 307, [location, ("Content-Type", "text/plain; charset=utf-8")], b""
@@ -136,6 +154,25 @@ class Application:
         is_html = spec.content_type == "html"
         kind = "text/html; charset=utf-8" if is_html else "application/json"
         return 200, [("Content-Type", kind)], answer
+
+    def _over_a2a(
+        self, a2a: A2AInterface, environ: Environ, methods: tuple[str, ...]
+    ) -> tuple[int, Headers, bytes | EventBody]:
+        if environ["REQUEST_METHOD"] not in methods:
+            headers = [("Content-Type", "text/plain; charset=utf-8"), ("Allow", ", ".join(methods))]
+            return 405, headers, HTTPStatus(405).phrase.encode()
+        if "GET" in methods:  # the card is for everybody: it says how callers identify themselves
+            return a2a.card(environ)
+        try:
+            principal = self._principal(environ)
+            body = self._body(environ)
+        except RefusedError as error:
+            return self._refusal(error, "/")
+        answer = a2a.call(environ, body, principal)
+        if isinstance(answer[2], EventBody):
+            with self._lock:
+                self._streams_started += 1
+        return answer
 
     def _stream(
         self, environ: Environ, spec: EndpointSpec, data: Any, principal: Hashable
@@ -226,7 +263,7 @@ class Application:
                 "requests_failed": self._failed,
                 "active_requests": self._started - self._succeeded - self._failed,
                 "streams_started": self._streams_started,
-                "active_streams": len(self._streams),
+                "active_streams": len(self._streams) + (self._a2a.streams if self._a2a else 0),
             }
         return {
             "status": "ready",

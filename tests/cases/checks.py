@@ -235,7 +235,7 @@ def _first_event_within_s(play: Play, seconds: float) -> None:
 @_check
 def _artifact_text(play: Play, text: str) -> None:
     (artifact,) = play.result.artifacts
-    assert "".join(part.content for part in artifact.parts) == text
+    assert artifact.text == text
 
 
 # -- what the server saw -------------------------------------------------------------------

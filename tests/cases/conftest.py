@@ -6,7 +6,12 @@ import re
 
 import pytest
 
-pytest.register_assert_rewrite("tests.cases.checks", "tests.cases.expected", "tests.cases.calls")
+pytest.register_assert_rewrite(
+    "tests.cases.checks",
+    "tests.cases.expected",
+    "tests.cases.expected_a2a",
+    "tests.cases.calls",
+)
 
 _CASE_ID = re.compile(r"(?:\[|::test_)(C\d{3})")
 _outcomes: dict[str, set[str]] = {}

@@ -80,6 +80,8 @@ class Play:
         self.log: list[logging.LogRecord] = []
         self.process: subprocess.CompletedProcess[str] | None = None
         """The script that was run, for cases that need a process of their own."""
+        self.settings: dict[str, Any] = {}
+        """How the client of the call was made, for cases that go on with another one."""
         self.texts: list[str] = []
         """What people or logs get to see, for cases about secrets."""
         self._stack = contextlib.ExitStack()
@@ -125,7 +127,9 @@ class Play:
 
         Without settings, or with a ``timeout`` alone, the client makes its transport itself.
         """
-        a2a_setting = {"a2a": True} if a2a else {}
+        a2a_setting: dict[str, Any] = {"a2a": True} if a2a else {}
+        if "a2a_allow_cross_origin" in settings:
+            a2a_setting["a2a_allow_cross_origin"] = settings.pop("a2a_allow_cross_origin")
         if settings.keys() <= {"timeout"}:
             client = AgentClient(transport, **a2a_setting, **settings)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.cases import expected_a2a  # noqa: F401 - registers its sentences
 from tests.cases.calls import play_call
 from tests.cases.checks import run_checks
 from tests.cases.expected import run_expected

@@ -231,10 +231,11 @@ class ScriptedServer:
     def _make_gates(self) -> None:
         for steps in step_lists(self._script):
             for step in steps:
-                if step["op"] == "wait":
-                    self._events.setdefault(step["event"], _Gate())
-                elif step["op"] == "barrier":
-                    self._barriers.setdefault(step["name"], _Gate(step["n"]))
+                # Several steps may wait for one event.
+                if step["op"] == "wait" and step["event"] not in self._events:
+                    self._events[step["event"]] = _Gate()
+                elif step["op"] == "barrier" and step["name"] not in self._barriers:
+                    self._barriers[step["name"]] = _Gate(step["n"])
 
     def _listen(self) -> None:
         how = self._script.get("listen")

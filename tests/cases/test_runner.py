@@ -8,6 +8,7 @@ import subprocess
 import attrs
 import pytest
 
+from protolink_sync import a2a
 from tests.cases.calls import NoRuleError, play_call
 from tests.cases.checks import CHECKS, run_checks
 from tests.cases.play import Case, Play, load_cases, new_task, reply, task_json
@@ -154,6 +155,14 @@ def test_checks_of_streams_fail_when_they_do_not_hold():
             play.stream(lambda: iter(events))
             with pytest.raises(AssertionError):
                 run_checks(play)
+
+
+def test_a_check_of_an_artifact_fails_when_it_does_not_hold():
+    task = a2a.Task("t", artifacts=[a2a.Artifact([a2a.Part.from_text("one")])])
+    with Play(make_case(checks={"artifact_text": "other"})) as play:
+        play.call(lambda: task)
+        with pytest.raises(AssertionError):
+            run_checks(play)
 
 
 def test_errors_are_told_apart():

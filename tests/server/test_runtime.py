@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import copy
 
 import pytest
 
 from protolink_sync.config import TransportConfig, TransportLimits
 from protolink_sync.models import AgentCard, Task
-from protolink_sync.server import runtime_agent
-from tests.server.hosting import Kitchen, in_background, text_task
+from protolink_sync.server import RefusedError, runtime_agent
+from protolink_sync.wire import local
+from tests.server.hosting import Caller, Kitchen, in_background, text_task
 
 URL = "runtime://kitchen"
 
@@ -22,33 +23,31 @@ def agent():
 
 
 def ask(path, data=None, *, method="POST", key=None, url=URL):
-    envelope = {"id": "r1", "method": method, "path": path, "data": data}
-    if key is not None:
-        envelope["idempotency_key"] = key
-    reply = json.loads(runtime_agent(url).handle(json.dumps(envelope).encode()))
-    assert reply["id"] == "r1"
-    return reply
+    body = None if data is None else local.dump_data(data)
+    execution = runtime_agent(url).begin(method, path, body, key)
+    execution.handle()
+    return local.take(execution.finish())
 
 
-def test_a_task_is_answered_in_an_envelope(agent):
-    reply = ask("/tasks/", text_task("echo hi").to_dict())
+def test_a_task_is_answered(agent):
+    answer = ask("/tasks/", text_task("echo hi"))
 
-    assert reply["ok"] is True
-    assert Task.from_dict(reply["result"]).messages[-1].text == "hi"
+    assert Task.from_dict(answer).messages[-1].text == "hi"
 
 
 def test_the_card_says_where(agent):
-    card = AgentCard.from_dict(ask("/.well-known/agent.json", method="GET")["result"])
+    card = AgentCard.from_dict(ask("/.well-known/agent.json", method="GET"))
 
     assert (card.url, card.transport) == (URL, "runtime")
 
 
 def test_an_exception_is_told(agent):
-    """Nothing has to be hidden from the own process; the peer tells over envelopes too."""
-    reply = ask("/tasks/", text_task("raise boom").to_dict())
+    """Nothing has to be hidden from the own process."""
+    with pytest.raises(RefusedError, match="boom") as caught:
+        ask("/tasks/", text_task("raise boom"))
 
-    assert reply["ok"] is False
-    assert reply["error"] == {"message": "boom", "type": "RuntimeError"}
+    assert caught.value.kind == "RuntimeError"
+    assert type(caught.value.__cause__) is RuntimeError
 
 
 @pytest.mark.parametrize(
@@ -58,57 +57,73 @@ def test_an_exception_is_told(agent):
         ("/healthz", {}, "does not answer POST"),
         ("/tasks/", [], "expected an object"),
         ("/tasks/cancel", {"id": "x"}, "not running here"),
+        ("/tasks/stream", {}, "answers with a stream"),
     ],
 )
 def test_a_refusal_says_why(agent, path, data, words):
-    assert words in ask(path, data)["error"]["message"]
-
-
-@pytest.mark.parametrize("payload", [b"", b"[]", b"{}", b'{"method": 1, "path": "/"}', b"\xff"])
-def test_what_is_no_envelope_gets_an_error(agent, payload):
-    reply = json.loads(runtime_agent(URL).handle(payload))
-
-    assert reply["ok"] is False
+    with pytest.raises(RefusedError, match=words):
+        ask(path, data)
 
 
 def test_a_page_is_text(agent):
-    assert "<h1>kitchen</h1>" in ask("/status", method="GET")["result"]
+    assert "<h1>kitchen</h1>" in ask("/status", method="GET")
 
 
-def test_a_repeated_call_is_carried_out_once_whatever_its_request_id(agent):
-    task = text_task("count").to_dict()
+def test_a_repeated_call_is_carried_out_once(agent):
+    task = text_task("count")
+
+    first, second = (ask("/tasks/", task, key="k") for _ in range(2))
+
+    assert second == first
+    assert agent.executions[task.id] == 1
+
+
+def test_the_answer_to_a_repeated_call_is_an_object_of_its_own(agent):
+    """What one caller does to its answer must not be what the next one gets."""
+    task = text_task("echo hi")
     first = ask("/tasks/", task, key="k")
-    envelope = {"id": "r2", "method": "POST", "path": "/tasks/", "data": task}
-    payload = json.dumps({**envelope, "idempotency_key": "k"}).encode()
+    before = copy.deepcopy(first)
+    first["messages"].clear()
 
-    second = json.loads(runtime_agent(URL).handle(payload))
+    second, third = (ask("/tasks/", task, key="k") for _ in range(2))
+    second["metadata"].clear()
 
-    assert (second["id"], second["result"]) == ("r2", first["result"])
+    assert third == before
 
 
 def test_a_key_with_another_task_is_another_call(agent):
-    first = ask("/tasks/", text_task("echo one").to_dict(), key="k")
-    second = ask("/tasks/", text_task("echo two").to_dict(), key="k")
+    first = ask("/tasks/", text_task("echo one"), key="k")
+    second = ask("/tasks/", text_task("echo two"), key="k")
 
-    assert first["result"]["id"] != second["result"]["id"]
+    assert first["id"] != second["id"]
+
+
+def test_an_answer_over_http_is_not_repeated_here(agent):
+    """The call and its key are the same, but one's bytes say nothing to the other's reader."""
+    with agent.serve("http://127.0.0.1:0") as server, Caller(server.url) as caller:
+        there = caller.request("POST", "/state/reset", Idempotency_Key="k").json()
+
+    assert ask("/state/reset", key="k") == there
 
 
 def test_a_task_is_cancelled_from_another_thread(agent):
     task = text_task("wait")
-    answer = in_background(ask, "/tasks/", task.to_dict())
+    answer = in_background(ask, "/tasks/", task)
     agent.started.acquire()
 
-    assert ask("/tasks/cancel", {"id": task.id})["result"]["state"] == "canceled"
-    assert answer()["result"]["state"] == "canceled"
+    assert ask("/tasks/cancel", {"id": task.id})["state"] == "canceled"
+    assert answer()["state"] == "canceled"
 
 
 def test_too_large_a_request_is_refused():
     agent = Kitchen(config=TransportConfig(limits=TransportLimits(max_request_bytes=1000)))
-    with agent.serve("runtime://small"):
-        payload = b'{"id":"r1","method":"GET","path":"/' + b"x" * 1000 + b'"}'
-        reply = json.loads(runtime_agent("runtime://small").handle(payload))
+    with (
+        agent.serve("runtime://small"),
+        pytest.raises(RefusedError, match="limit is 1000") as caught,
+    ):
+        ask("/tasks/", text_task("x" * 1000), url="runtime://small")
 
-    assert reply["error"]["type"] == "TransportLimitError"
+    assert caught.value.kind == "TransportLimitError"
 
 
 def test_an_address_is_served_once_until_it_is_closed(agent):
@@ -131,11 +146,11 @@ def test_a_closed_address_is_free_again():
 def test_the_same_agent_may_be_served_at_several_addresses():
     agent = Kitchen()
     with agent.serve("runtime://one"), agent.serve("runtime://two"):
-        task = text_task("count").to_dict()
+        task = text_task("count")
         ask("/tasks/", task, url="runtime://one")
         ask("/tasks/", task, url="runtime://two")
 
-    assert agent.executions[task["id"]] == 2
+    assert agent.executions[task.id] == 2
 
 
 @pytest.mark.parametrize(

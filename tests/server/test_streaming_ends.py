@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import io
-import json
 import ssl
 import threading
 import time
@@ -22,7 +21,8 @@ from protolink_sync.errors import (
 )
 from protolink_sync.models import TaskState
 from protolink_sync.security import TLSConfig
-from protolink_sync.server import runtime_agent
+from protolink_sync.server import RefusedError, runtime_agent
+from protolink_sync.wire import TransportRequestContext, local
 from tests.server.hosting import LIMIT, Caller, in_background
 from tests.server.streaming import (
     Agent,
@@ -234,17 +234,18 @@ def test_a_task_whose_last_event_is_told_cannot_be_cancelled_any_more():
     with Asking(card()).serve("runtime://asking"):
         host = runtime_agent("runtime://asking")
         task = text_task("x")
-        head = {"id": "r", "method": "POST"}
-        call = {**head, "path": "/tasks/stream", "data": task.to_dict()}
-        cancel = {**head, "path": "/tasks/cancel", "data": {"id": task.id}}
-        events = host.stream(json.dumps(call).encode())
-        last = [json.loads(next(events)) for _ in range(3)][-1]
+        events = host.stream("POST", "/tasks/stream", local.dump_data(task))
+        context = TransportRequestContext("op", "runtime://asking", "1")
+        last, _ = [local.decode_event(next(events), context) for _ in range(3)][-1]
 
-        answer = json.loads(host.handle(json.dumps(cancel).encode()))
+        cancel = host.begin("POST", "/tasks/cancel", local.dump_data({"id": task.id}), None)
+        cancel.handle()
+        with pytest.raises(RefusedError) as caught:
+            cancel.finish()
 
         events.close()
-    assert last["result"]["new_state"] == "input-required"
-    assert answer["error"]["type"] == "TaskNotFoundError"
+    assert last["new_state"] == "input-required"
+    assert caught.value.kind == "TaskNotFoundError"
 
 
 # ---- limits ----

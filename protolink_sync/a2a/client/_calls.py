@@ -15,7 +15,7 @@ from protolink_sync.a2a.client._codec import CardCodec, CardReply, RpcCodec
 from protolink_sync.a2a.client._discovery import Target
 from protolink_sync.a2a.client._operations import CARD, Operation, spec_of
 from protolink_sync.a2a.client._reader import Reader
-from protolink_sync.a2a.wire import Dialect
+from protolink_sync.a2a.wire import Dialect, WireDialect
 from protolink_sync.errors import A2AClientError
 from protolink_sync.models import ClientRequestSpec
 from protolink_sync.security import origin
@@ -55,10 +55,12 @@ class Calls:
 
     Args:
         transport: Carries them.
+        id_header: Name of a header for the id of each request; None for no such header.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, *, id_header: str | None = None) -> None:
         self.transport = transport
+        self._id_header = id_header
         # next() is one operation of the interpreter: no two threads get the same number.
         self._numbers = itertools.count(1)
 
@@ -83,7 +85,10 @@ class Calls:
         at = url
         for _ in range(_MOST_REDIRECTS + 1):
             reply: CardReply = self.transport.send_as(
-                CardCodec(headers, etag), CARD, at, **_bounds(settings, shown, budget)
+                CardCodec(headers, etag, self._id_header),
+                CARD,
+                at,
+                **_bounds(settings, shown, budget),
             )
             if reply.location is None:
                 return reply
@@ -114,7 +119,9 @@ class Calls:
             method,
             {**dialect.headers(settings.extensions), **shown.headers},
             query=_behind(target.url, shown.query),
-            result_optional=operation.result_optional,
+            spoken=dialect.wire.value,
+            result_optional=operation.result_optional and dialect.wire is WireDialect.V0_3,
+            id_header=self._id_header,
         )
         return self.transport.send_as(
             codec,
@@ -141,6 +148,7 @@ class Calls:
             method,
             {**headers, **shown.headers},
             query=_behind(target.url, shown.query),
+            id_header=self._id_header,
         )
         spec = ClientRequestSpec("rpc_call", "/", "POST")
         return self.transport.send_as(
@@ -182,7 +190,9 @@ class Calls:
             method,
             {**dialect.headers(settings.extensions), **shown.headers},
             query=_behind(target.url, shown.query),
+            spoken=dialect.wire.value,
             reader=reader,
+            id_header=self._id_header,
         )
         return self.transport.subscribe_as(
             codec,
@@ -206,7 +216,8 @@ class Calls:
 
 def _bounds(settings: Settings, shown: Shown, budget: Budget) -> dict[str, Any]:
     return {
-        "timeout": budget.remaining(),
+        "timeout": budget.timeout,
+        "started": budget.started,
         "cancel": budget.cancel,
         "credentials": shown.credentials,
         "connect_timeout": settings.connect_timeout,

@@ -9,7 +9,12 @@ import attrs
 
 from protolink_sync.a2a.client._reader import Reader
 from protolink_sync.a2a.wire import jsonrpc
-from protolink_sync.errors import ModelError, TransportProtocolError
+from protolink_sync.errors import (
+    A2ARpcError,
+    ModelError,
+    TransportProtocolError,
+    TransportRemoteError,
+)
 from protolink_sync.models import ClientRequestSpec
 from protolink_sync.wire import EventReader, TransportRequestContext, WireReply, WireRequest, json
 from protolink_sync.wire import http as http_codec
@@ -30,8 +35,10 @@ class RpcCodec:
         method: Name of the method.
         headers: Headers beside those of the body.
         query: What is put behind the address: a credential of the query, or nothing.
+        spoken: The version of A2A, for messages.
         reader: Makes events of results; None for a call that does not stream.
         result_optional: Whether an answer may have neither result nor error.
+        id_header: Name of a header for the id of the request; None for no such header.
     """
 
     def __init__(
@@ -41,15 +48,19 @@ class RpcCodec:
         headers: Mapping[str, str],
         *,
         query: str = "",
+        spoken: str = "",
         reader: Reader | None = None,
         result_optional: bool = False,
+        id_header: str | None = None,
     ) -> None:
         self._number = number
         self._method = method
+        self._named = f"{method}, A2A {spoken}" if spoken else method
         self._headers = headers
         self._query = query
         self._reader = reader
         self._result_optional = result_optional
+        self._id_header = id_header
 
     def encode_body(self, spec: ClientRequestSpec, data: Any) -> bytes:
         """Return the request object; the data are its params."""
@@ -66,6 +77,8 @@ class RpcCodec:
         """Return the call as an HTTP request."""
         accept = _EVENTS if self._reader is not None else f"application/json, {_EVENTS}"
         headers = {"Content-Type": "application/json", "Accept": accept, **self._headers}
+        if self._id_header is not None:
+            headers[self._id_header] = context.request_id
         return WireRequest(
             context=context, method="POST", path=self._query, headers=headers, body=body
         )
@@ -86,7 +99,8 @@ class RpcCodec:
             TransportProtocolError: The answer is no JSON-RPC, or one to another call.
         """
         if not 200 <= reply.status <= 299:
-            raise http_codec.remote_error(reply, context, retryable_statuses, now)
+            failure = http_codec.remote_error(reply, context, retryable_statuses, now)
+            raise failure from _told(failure, reply, context)
         body = reply.body
         if _is_events(reply):
             # Some servers frame the one answer as an event (B59).
@@ -102,6 +116,14 @@ class RpcCodec:
             return self._reader.read(value)
         except ModelError as error:
             raise _misshapen("an event", error, context) from error
+
+    def is_whole(self, payload: bytes) -> bool:
+        """Tell whether an event without its blank line was not cut (B36)."""
+        try:
+            json.loads(payload)
+        except ValueError:
+            return False
+        return True
 
     @property
     def may_end(self) -> bool:
@@ -132,7 +154,7 @@ class RpcCodec:
             return jsonrpc.result_of(
                 value,
                 self._number,
-                where=context.where,
+                where=f"{context.where} ({self._named})",
                 result_optional=self._result_optional,
             )
         except ModelError as error:
@@ -163,10 +185,12 @@ class CardCodec:
     Args:
         headers: Headers of the caller.
         etag: Of the card that is held; the answer may then be that it is still good.
+        id_header: Name of a header for the id of the request; None for no such header.
     """
 
     headers: Mapping[str, str]
     etag: str | None = None
+    id_header: str | None = None
 
     def encode_body(self, spec: ClientRequestSpec, data: Any) -> bytes | None:
         """Return None: nothing is sent."""
@@ -184,6 +208,8 @@ class CardCodec:
         headers = {"Accept": "application/json", **self.headers}
         if self.etag is not None:
             headers["If-None-Match"] = self.etag
+        if self.id_header is not None:
+            headers[self.id_header] = context.request_id
         return WireRequest(context=context, method="GET", path="", headers=headers, body=None)
 
     def decode(
@@ -218,6 +244,23 @@ class CardCodec:
 def _is_events(reply: WireReply) -> bool:
     kind = reply.headers.get("content-type", "")
     return kind.partition(";")[0].strip().lower() == _EVENTS
+
+
+def _told(
+    failure: TransportRemoteError, reply: WireReply, context: TransportRequestContext
+) -> A2ARpcError | None:
+    """Write on the error of a status the JSON-RPC error in its body, and return that (B53)."""
+    try:
+        value = json.loads(reply.body)
+    except ValueError:
+        return None
+    error = value.get("error") if isinstance(value, dict) else None
+    if not isinstance(error, dict) or not isinstance(error.get("code"), int):
+        return None
+    told = jsonrpc.rpc_error(error, context.where)
+    failure.error_type = str(told.code)
+    failure.args = (f"{failure.args[0]} (JSON-RPC error {told.code})",)
+    return told
 
 
 def _about(reply: WireReply) -> str:

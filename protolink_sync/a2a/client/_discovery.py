@@ -7,19 +7,18 @@ for that one, each within its own budget and with its own token.
 from __future__ import annotations
 
 import logging
-import math
 import os
 import threading
 from collections.abc import Callable
 
 import attrs
 
-from protolink_sync._deadline import Deadline
 from protolink_sync.a2a.client._budget import Budget
+from protolink_sync.a2a.client._flight import Flight
 from protolink_sync.a2a.wire import AgentCard, WireDialect, select
 from protolink_sync.errors import (
     A2AClientError,
-    CallCancelledError,
+    TransportConnectionError,
     TransportError,
     TransportTimeoutError,
 )
@@ -74,19 +73,6 @@ class _State:
     learned: WireDialect | None = None
 
 
-class _Flight:
-    """One request for the card, and those who wait for its end."""
-
-    def __init__(self) -> None:
-        self.landed = False
-        self.waiting: list[Deadline] = []
-
-    def land(self) -> None:
-        self.landed = True
-        for deadline in [*self.waiting]:
-            deadline.notify()
-
-
 class Discovery:
     """What is known of one agent; any number of threads may share it.
 
@@ -103,8 +89,16 @@ class Discovery:
 
     def _begin_process(self) -> None:
         self._pid = os.getpid()
-        self._lock = threading.RLock()
-        self._flight: _Flight | None = None
+        self._own_lock = threading.RLock()
+        self._flight: Flight[None] | None = None
+
+    @property
+    def _lock(self) -> threading.RLock:
+        # A forked child has a lock of its own: who held the parent's did not come along, nor did
+        # the thread that asked for the card.
+        if self._pid != os.getpid():
+            self._begin_process()
+        return self._own_lock
 
     @property
     def dialect(self) -> WireDialect | None:
@@ -197,57 +191,32 @@ class Discovery:
         _log.info("%s has no card and speaks A2A %s", self._base_url, dialect.value)
 
     def unanswered(self) -> None:
-        """Forget that there is no card: the agent answers to nothing, it may just be starting."""
+        """Forget that there is no card if the agent answers to nothing: it may be starting."""
         with self._lock:
-            if self._state.card is None and self._state.learned is None:
-                self._state = _State()
+            if isinstance(self._state.failure, (TransportConnectionError, TransportTimeoutError)):
+                self._state = _State(learned=self._state.learned)
 
     # --- the request -------------------------------------------------------------------------
 
     def _asked(self, budget: Budget, *, again: bool) -> _State:
         """Return what is known once the card was asked for, by this thread or by another."""
-        if self._pid != os.getpid():
-            self._begin_process()  # the parent's thread that asked did not come along
         while True:
-            with self._lock:
-                state, flight = self._state, self._flight
-                if not again and (state.card is not None or state.failure is not None):
-                    return state
-                mine = flight is None
-                if flight is None:
-                    flight = self._flight = _Flight()
-            if mine:
-                try:
+            # Around the lock, so that an interrupt at any line lands what was begun.
+            mine: Flight[None] | None = None
+            try:
+                with self._lock:
+                    state, flight = self._state, self._flight
+                    if not again and (state.card is not None or state.failure is not None):
+                        return state
+                    if flight is None:
+                        mine = flight = self._flight = Flight()
+                if mine is not None:
                     return self._fly(state, budget)
-                finally:
+            finally:
+                if mine is not None:
                     self._flight = None
-                    flight.land()
-            self._wait(flight, budget)
-
-    def _wait(self, flight: _Flight, budget: Budget) -> None:
-        deadline = budget.deadline()
-        flight.waiting.append(deadline)
-        deadline.begin()
-        try:
-            if deadline.wait(math.inf, until=lambda: flight.landed):
-                return
-        finally:
-            deadline.finish()
-        where = f"A2A call to {self._base_url}"
-        if deadline.ended == "cancelled":
-            raise CallCancelledError(
-                f"{where}: cancelled by its token while another thread asked for the card",
-                reason=deadline.reason,
-                url=self._base_url,
-                phase="wait",
-            )
-        raise TransportTimeoutError(
-            f"{where}: timeout of {budget.timeout:g} s is over, while another thread asked for "
-            "the card",
-            url=self._base_url,
-            phase="wait",
-            elapsed=budget.elapsed(),
-        )
+                    mine.land()
+            flight.wait(f"A2A call to {self._base_url}", self._base_url, budget)
 
     def _fly(self, before: _State, budget: Budget) -> _State:
         try:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
 from protolink_sync._deadline import CancelToken, seconds
 from protolink_sync.a2a.client._access import Access
-from protolink_sync.a2a.client._arguments import check_switch, checked_extensions
+from protolink_sync.a2a.client._arguments import (
+    bound,
+    check_switch,
+    checked_extensions,
+    checked_headers,
+)
 from protolink_sync.a2a.client._budget import Budget
 from protolink_sync.a2a.client._calls import Calls, Settings
 from protolink_sync.a2a.client._peer import Peer
@@ -21,12 +26,14 @@ from protolink_sync.errors import A2AClientError
 from protolink_sync.security import (
     Credentials,
     TLSConfig,
-    caller_headers,
     check_credentials,
     check_header,
     refuse_secret_headers,
 )
 from protolink_sync.transport import Transport, get_transport
+
+if TYPE_CHECKING:
+    from protolink_sync.aio import AsyncA2AClient
 
 __all__ = ["Foundation"]
 
@@ -70,7 +77,7 @@ class Foundation:
             credentials
             if isinstance(credentials, SchemeCredentials)
             else check_credentials(credentials),
-            caller_headers(headers),
+            checked_headers(headers),
             cross_origin=send_credentials_cross_origin,
         )
         settings = Settings(
@@ -113,13 +120,20 @@ class Foundation:
         """The transport, for its health, counters and settings."""
         return self._transport
 
+    @property
+    def aio(self: Any) -> AsyncA2AClient:
+        """The client for code inside an event loop: ``await client.aio.send_message(...)``."""
+        from protolink_sync.aio import AsyncA2AClient
+
+        return AsyncA2AClient(self)
+
     def set_timeout(self, timeout: float) -> None:
         """Bound the whole exchange of later calls that give no ``timeout``.
 
         Args:
             timeout: Seconds; 0 or ``math.inf`` for no bound.
         """
-        self._peer.set(timeout=math.inf if timeout == 0 else seconds("timeout", timeout))
+        self._peer.set(timeout=bound("timeout", timeout))
 
     def set_connect_timeout(self, timeout: float) -> None:
         """Bound resolving, connecting and TLS of later requests.
@@ -127,7 +141,7 @@ class Foundation:
         Args:
             timeout: Seconds; 0 or ``math.inf`` for no bound.
         """
-        self._peer.set(connect_timeout=math.inf if timeout == 0 else seconds("timeout", timeout))
+        self._peer.set(connect_timeout=bound("timeout", timeout))
 
     def set_authorization_header(self, authorization: str) -> None:
         """Set the ``Authorization`` of later calls, in the place of that of the credentials.

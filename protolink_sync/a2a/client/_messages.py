@@ -71,10 +71,10 @@ class Messages(Tasks):
             CallCancelledError: The token was cancelled.
         """
         params = send_params(message, task_id, context_id, configuration, metadata)
+        budget = self._budget(timeout, cancel)
+        self._check_sendable(params, budget)
         task: Task = self._peer.run(
-            ops.SEND,
-            lambda dialect, tenant: dialect.send_params(params, tenant),
-            self._budget(timeout, cancel),
+            ops.SEND, lambda dialect, tenant: dialect.send_params(params, tenant), budget
         )
         return task
 
@@ -118,15 +118,13 @@ class Messages(Tasks):
             raise ValueError(f"resume is {resume!r}, must be an int of 0 or more")
         budget = self._budget(timeout, cancel)
         idle = idle_seconds(idle_timeout)
+        self._check_sendable(params, budget)
         self._check_offered("streams", lambda card: card.capabilities.streaming, budget)
         return self._peer.open(
             ops.STREAM,
             lambda dialect, tenant: dialect.send_params(params, tenant),
-            lambda dialect: Reader(
-                dialect,
-                task_id=params.message.task_id,
-                stop_on_interrupted=stop_on_interrupted,
-            ),
+            # Not bound to the task that is gone on with: an agent may begin another one.
+            lambda dialect: Reader(dialect, stop_on_interrupted=stop_on_interrupted),
             lambda source: A2AEventStream(
                 source,
                 task_id=params.message.task_id or None,
@@ -234,6 +232,14 @@ class Messages(Tasks):
             lambda source: A2AEventStream(source, task_id=id, cancel_task=self._cancel_streamed),
         )
         return stream
+
+    def _check_sendable(self, params: MessageSendParams, budget: Budget) -> None:
+        """Refuse what cannot be sent; a mistake of the caller's before the card is asked for."""
+        self._peer.check(lambda dialect, tenant: dialect.send_params(params, tenant))
+        if params.configuration is not None and params.configuration.push_config is not None:
+            self._check_offered(
+                "push notifications", lambda card: card.capabilities.push_notifications, budget
+            )
 
     def _cancel_streamed(self, id: str, reason: str | None, timeout: float | None) -> Task:
         metadata = None if reason is None else {"reason": reason}

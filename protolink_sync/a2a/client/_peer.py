@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -27,7 +28,7 @@ from protolink_sync.errors import (
 )
 from protolink_sync.streaming import EventSource
 
-__all__ = ["Peer"]
+__all__ = ["Peer", "read_card"]
 
 _log = logging.getLogger("protolink_sync.a2a")
 
@@ -63,7 +64,18 @@ class Peer:
         self._card_url = card_url
         self._calls = calls
         self._pinned = pinned
-        self._lock = threading.RLock()
+        self._begin_process()
+
+    def _begin_process(self) -> None:
+        self._pid = os.getpid()
+        self._own_lock = threading.RLock()
+
+    @property
+    def _lock(self) -> threading.RLock:
+        # As in Discovery.
+        if self._pid != os.getpid():
+            self._begin_process()
+        return self._own_lock
 
     def set(self, **changes: Any) -> None:
         """Change settings, for later calls."""
@@ -88,18 +100,7 @@ class Peer:
         reply = self._calls.card(self._card_url, self.settings, budget, etag=etag, version=version)
         if reply.value is None and reply.etag is not None and etag is not None:
             return Fetched(None, reply.etag)
-        try:
-            card = AgentCard.from_dict(reply.value)
-        except ModelError as error:
-            raise A2AClientError(
-                f"fetch_agent_card from {self._card_url}: what is there is no card: {error}"
-            ) from error
-        if not card.is_usable:
-            raise A2AClientError(
-                f"fetch_agent_card from {self._card_url}: what is there does not say where or how "
-                "the agent is called"
-            )
-        return Fetched(card, reply.etag)
+        return Fetched(read_card(reply.value, self._card_url), reply.etag)
 
     # --- calls -------------------------------------------------------------------------------
 
@@ -116,6 +117,7 @@ class Peer:
             params_of: Makes its params in a dialect, for a tenant.
             budget: Of the call, the card included.
         """
+        self.check(params_of)
         settings = self.settings
 
         def act(target: Target, dialect: Dialect) -> Any:
@@ -170,6 +172,11 @@ class Peer:
         headers = dialect_of(dialect).headers() if dialect is WireDialect.V1_0 else {}
         return self._calls.verbatim(method, params, headers, target, self.settings, budget)
 
+    def check(self, params_of: Callable[[Dialect, str], Any]) -> None:
+        """Say what is wrong with the params before the card is asked for."""
+        if self.discovery.known_target() is None:
+            params_of(dialect_of(WireDialect.V1_0), "")
+
     def _target(self, budget: Budget, settings: Settings) -> Target:
         target = self.discovery.target(
             budget, pinned=self._pinned, allow_cross_origin=settings.allow_cross_origin
@@ -210,6 +217,30 @@ class Peer:
             result = act(target, dialect_of(used))
         self.discovery.learn(used)
         return result
+
+
+def read_card(value: Any, url: str) -> AgentCard:
+    """Return the card in an answer.
+
+    Args:
+        value: The answer, decoded.
+        url: Where it was asked for.
+
+    Raises:
+        A2AClientError: It is no card, or one that says nothing of where the agent is called.
+    """
+    try:
+        card = AgentCard.from_dict(value)
+    except ModelError as error:
+        raise A2AClientError(
+            f"fetch_agent_card from {url}: what is there is no card: {error}"
+        ) from error
+    if not card.is_usable:
+        raise A2AClientError(
+            f"fetch_agent_card from {url}: what is there does not say where or how the agent is "
+            "called"
+        )
+    return card
 
 
 def _is_other_dialect(error: A2ARpcError | TransportRemoteError) -> bool:

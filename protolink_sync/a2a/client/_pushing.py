@@ -10,6 +10,7 @@ from protolink_sync.a2a.client._arguments import check_id
 from protolink_sync.a2a.client._budget import Budget
 from protolink_sync.a2a.client._tasks import Tasks
 from protolink_sync.a2a.wire import PushNotificationConfig
+from protolink_sync.errors import TransportProtocolError
 
 __all__ = ["Pushing"]
 
@@ -74,6 +75,12 @@ class Pushing(Tasks):
             lambda dialect, tenant: dialect.push_get_params(task_id, id, tenant),
             budget,
         )
+        if kept.task_id not in ("", task_id):
+            raise TransportProtocolError(
+                f"get_push_config from {self.endpoint_url}: the agent answered with a "
+                f"configuration of the task {kept.task_id[:80]!r}, not of {task_id[:80]!r}",
+                url=self.endpoint_url,
+            )
         return kept
 
     def list_push_configs(

@@ -53,6 +53,7 @@ class Tasks(Foundation):
             lambda dialect, tenant: dialect.get_params(id, history_length, tenant),
             self._budget(timeout, cancel),
         )
+        self._check_answered("get_task", task, id)
         if history_length is not None:
             # To a 0.3 agent 0 may mean all (B22).
             task.history = task.history[-history_length:] if history_length else []
@@ -86,6 +87,7 @@ class Tasks(Foundation):
             lambda dialect, tenant: dialect.cancel_params(id, told, tenant),
             self._budget(timeout, cancel),
         )
+        self._check_answered("cancel_task", task, id)
         return task
 
     def list_tasks(
@@ -199,6 +201,15 @@ class Tasks(Foundation):
             if state.is_terminal or state.is_interrupted:
                 return task
             self._pause(budget, pause, id, state)
+
+    def _check_answered(self, call: str, task: Task, id: str) -> None:
+        """Refuse a task that was not asked for."""
+        if task.id != id:
+            raise TransportProtocolError(
+                f"{call} to {self.endpoint_url}: the agent answered with the task "
+                f"{task.id[:80]!r}, not with {id[:80]!r}",
+                url=self.endpoint_url,
+            )
 
     def _pause(self, budget: Budget, pause: float, id: str, state: TaskState) -> None:
         deadline: Deadline = budget.deadline()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
@@ -65,7 +66,18 @@ class PushReceiver:
         self._expects = expects
         self._max_bytes = max_bytes
         self._seen: OrderedDict[bytes, None] = OrderedDict()
-        self._lock = threading.Lock()
+        self._begin_process()
+
+    def _begin_process(self) -> None:
+        self._pid = os.getpid()
+        self._own_lock = threading.Lock()
+
+    @property
+    def _lock(self) -> threading.Lock:
+        # A server that forks may do so while another thread holds the parent's.
+        if self._pid != os.getpid():
+            self._begin_process()
+        return self._own_lock
 
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]

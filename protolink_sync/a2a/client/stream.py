@@ -7,8 +7,10 @@ from typing import Any
 
 from protolink_sync.a2a.wire import StreamEvent, Task, TaskAssembly
 from protolink_sync.errors import (
+    A2AClientError,
     CallCancelledError,
     StreamInterruptedError,
+    TransportError,
     TransportProtocolError,
 )
 from protolink_sync.models import RunEvent
@@ -62,11 +64,15 @@ class A2AEventStream(EventStream):
     def _take(self) -> None:
         try:
             super()._take()
-        except StreamInterruptedError:
+        except StreamInterruptedError as cut:
             if self._resumes < 1 or self._resume is None or self._task_id is None:
                 raise
             self._resumes -= 1
-            self._start(self._resume(self._task_id))
+            try:
+                source = self._resume(self._task_id)
+            except (TransportError, A2AClientError) as error:
+                raise cut from error  # it has the task as far as it came
+            self._start(source)
             if self._closed:  # by another thread, meanwhile
                 self._release()
             self._take()
@@ -109,11 +115,16 @@ class A2AEventStream(EventStream):
         Text of artifacts comes at once; an answer that is told by a message comes with the end.
         """
         told: list[str] = []
+        last = None
         for event in self:
             update = event.artifact_update
-            if update is not None and update.artifact.text:
-                told.append(update.artifact.text)
-                yield told[-1]
+            if update is None or not update.artifact.text:
+                continue
+            # One artifact below the other, as in Task.text.
+            parted = "\n" if told and update.artifact.artifact_id != last else ""
+            last = update.artifact.artifact_id
+            told.append(parted + update.artifact.text)
+            yield told[-1]
         task = self.task
         if task is None:
             return
@@ -124,10 +135,8 @@ class A2AEventStream(EventStream):
     def raw_text(self) -> Iterator[str]:
         """Return every text in the events, as it is sent."""
         for event in self:
-            for source in (event.message, event.status_update, event.artifact_update):
-                text = _text_of(source)
-                if text:
-                    yield text
+            if event.task is None and event.text:
+                yield event.text
 
     def run_events(self) -> Iterator[RunEvent]:
         """Raise: run events are ProtoLink's; an A2A agent sends none.
@@ -160,16 +169,6 @@ class A2AEventStream(EventStream):
                 "the id of this task is not known yet: read an event first (its task_id tells it)"
             )
         return self._cancel_task(self._task_id, reason, timeout)
-
-
-def _text_of(value: Any) -> str:
-    if value is None:
-        return ""
-    inner = getattr(value, "artifact", None) or getattr(value, "status", None)
-    if inner is None:
-        return str(value.text)
-    message = getattr(inner, "message", None)
-    return inner.text if hasattr(inner, "text") else "" if message is None else message.text
 
 
 class OneEvent:

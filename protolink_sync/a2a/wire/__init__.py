@@ -33,6 +33,7 @@ from protolink_sync.a2a.wire.params import (
 )
 from protolink_sync.a2a.wire.part import Part
 from protolink_sync.a2a.wire.push import read_notification
+from protolink_sync.a2a.wire.requests import ListRequest, SendRequest, TaskRequest
 from protolink_sync.a2a.wire.security_scheme import SecurityScheme
 from protolink_sync.a2a.wire.states import Role, TaskState, WireDialect
 from protolink_sync.a2a.wire.task import Artifact, Task, TaskStatus
@@ -92,6 +93,7 @@ __all__ = [
     "AgentSkill",
     "Artifact",
     "Dialect",
+    "ListRequest",
     "Message",
     "MessageSendParams",
     "Operation",
@@ -102,11 +104,13 @@ __all__ = [
     "SecurityScheme",
     "Selection",
     "SendConfiguration",
+    "SendRequest",
     "StreamEvent",
     "Task",
     "TaskArtifactUpdate",
     "TaskAssembly",
     "TaskPage",
+    "TaskRequest",
     "TaskState",
     "TaskStatus",
     "TaskStatusUpdate",

@@ -120,7 +120,7 @@ class AgentCard(A2AObject):
     """Who an A2A agent is, where it is called and what it can do.
 
     It is read from the forms of 1.0 and 0.3 and from cards that mix them. What is missing, null
-    or of another type than expected counts as unset; :attr:`raw` has everything.
+    or of another type than expected counts as unset; ``raw`` has everything.
 
     Args:
         name: Its name.

@@ -207,6 +207,17 @@ class StreamEvent(A2AObject):
         )
 
     @property
+    def text(self) -> str:
+        """What it says: the text of its message, artifact or status; of a task, the answer."""
+        if self.artifact_update is not None:
+            return self.artifact_update.artifact.text
+        if self.status_update is not None:
+            said = self.status_update.status.message
+            return "" if said is None else said.text
+        about = self.task or self.message
+        return "" if about is None else about.text
+
+    @property
     def task_id(self) -> str:
         """The task it is about; empty if it names none."""
         if self.task is not None:
@@ -288,8 +299,9 @@ def content_of(members: Mapping[str, Any], place: Place) -> tuple[str | None, An
     Source:
         wire/a2a.md B27.
     """
-    if members.get("kind") in _KINDS:
-        return members["kind"], members, place
+    kind = members.get("kind")
+    if isinstance(kind, str) and kind in _KINDS:
+        return kind, members, place
     wrapped = [kind for kind, name in _WRAPPERS.items() if members.get(name) is not None]
     if len(wrapped) > 1:
         path = path_of(place)

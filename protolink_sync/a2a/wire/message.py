@@ -38,6 +38,8 @@ _KNOWN = frozenset(
     }
 )
 
+_NO_ROLE = (None, ROLE_IN_1_0[Role.UNSPECIFIED])
+
 
 def new_id() -> str:
     """Make an identifier: a random version-4 UUID.
@@ -152,7 +154,7 @@ class Message(A2AObject):
             texts_at(members, "referenceTaskIds", place),
             extra=others(members, _KNOWN),
         )
-        if message.role is Role.UNSPECIFIED and members.get("role") is not None:
+        if message.role is Role.UNSPECIFIED and members.get("role") not in _NO_ROLE:
             message.extra["role"] = members["role"]
         return message
 
