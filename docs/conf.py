@@ -57,6 +57,8 @@ napoleon_custom_sections = ["Source"]
 nitpick_ignore_regex = [
     ("py:.*", r"(collections\.abc|datetime|enum|os|pathlib|threading|types)\..*"),
     ("py:.*", r"(protolink_sync\..*\.)?_\w+"),
+    # Where a value stands in a document that is read: for the readers of A2A among themselves.
+    ("py:class", r"Place"),
 ]
 
 

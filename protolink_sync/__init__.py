@@ -15,7 +15,15 @@ from protolink_sync._version import __version__
 
 if TYPE_CHECKING:
     from protolink_sync._deadline import CancelToken
-    from protolink_sync.client import AgentClient, AgentPeer, SyncAgentClient, connect
+    from protolink_sync.a2a import A2AClient
+    from protolink_sync.aio import AsyncAgentClient
+    from protolink_sync.client import (
+        AgentClient,
+        AgentPeer,
+        RegistryClient,
+        SyncAgentClient,
+        connect,
+    )
     from protolink_sync.config import RetryPolicy, TransportConfig, TransportLimits
     from protolink_sync.errors import (
         A2AClientError,
@@ -68,6 +76,7 @@ if TYPE_CHECKING:
     from protolink_sync.streaming import EventStream
 
 __all__ = [
+    "A2AClient",
     "A2AClientError",
     "A2ARpcError",
     "APIKey",
@@ -78,6 +87,7 @@ __all__ = [
     "AgentPeer",
     "AgentSkill",
     "Artifact",
+    "AsyncAgentClient",
     "AuthenticationError",
     "BasicAuth",
     "BearerToken",
@@ -97,6 +107,7 @@ __all__ = [
     "NoResponseMessageError",
     "Part",
     "ProtoLinkError",
+    "RegistryClient",
     "RetryPolicy",
     "RouteDecision",
     "RunEvent",
@@ -129,7 +140,17 @@ __all__ = [
 
 # Where the names are looked for when they are first used, the cheapest rooms first: who needs the
 # models or the hosting side only does not wait for the client and its transports.
-_ROOMS = ("errors", "_deadline", "config", "security", "models", "streaming", "client")
+_ROOMS = (
+    "errors",
+    "_deadline",
+    "config",
+    "security",
+    "models",
+    "streaming",
+    "client",
+    "a2a",
+    "aio",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -50,7 +50,8 @@ VERSION = "_version"
 # The faces re-export; they are for users, and no room imports them.
 FACES = {"": "*", "a2a": "a2a.wire a2a.client"}
 
-# The properties that return the asynchronous shim, and nothing else: inside a function.
+# The properties that return the asynchronous shim, and nothing else: inside a function, or under
+# TYPE_CHECKING for what they are annotated with.
 UPWARD = {("client", "aio"), ("a2a.client", "aio")}
 
 # attrs is how values are written in every room (style.md 6).
@@ -69,14 +70,30 @@ ONE_MODULE = {
     "orjson": "wire models",
     "msgspec": "wire models",
     "opentelemetry": "transport",
+    "pytest": "testing",
     "click": "cli",
     "rich": "cli",
 }
-FIXED_MODULE = {"cattrs": "models._converter", "sseclient": "wire.sse"}
+FIXED_MODULE = {
+    "cattrs": "models._converter",
+    "pytest": "testing.plugin",
+    "sseclient": "wire.sse",
+}
 TOGETHER = {"urllib3": "requests"}  # one subject, one module
-# One subject in several modules: the connections, the environment and the transport of HTTP.
+# One subject in several modules: the connections, the environment and the transport of HTTP; the
+# commands.
 SUBJECT = {
     "requests": {"transport.http", "transport._connections", "transport._environment"},
+    "click": {
+        "cli._a2a",
+        "cli._app",
+        "cli._doctor",
+        "cli._registry",
+        "cli._serve",
+        "cli._settings",
+        "cli._state",
+        "cli._tasks",
+    },
 }
 
 _THREADS_AND_SOCKETS = (
@@ -133,6 +150,8 @@ def imports_of(module: str, is_package: bool, source: str) -> Iterator[Import]:
             inside = in_function or isinstance(
                 child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
             )
+            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                inside = True
             if isinstance(child, ast.Import):
                 for alias in child.names:
                     yield Import(alias.name, "", child.lineno, inside)
@@ -271,6 +290,10 @@ def test_the_picture_has_no_circle():
         ("transport/http.py", "from protolink_sync._version import __version__"),
         ("server/host.py", "import asyncio"),
         ("client/agent.py", "def aio(self):\n    from protolink_sync.aio import AsyncAgentClient"),
+        (
+            "client/agent.py",
+            "if TYPE_CHECKING:\n    from protolink_sync.aio import AsyncAgentClient",
+        ),
         ("a2a/client/adapter.py", "from protolink_sync.a2a.wire import Task"),
         ("a2a/__init__.py", "from protolink_sync.a2a.client.client import A2AClient"),
         ("__init__.py", "from protolink_sync.client import AgentClient"),

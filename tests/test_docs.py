@@ -214,7 +214,7 @@ def run(monkeypatch, tmp_path) -> Iterator[Callable[..., int]]:
     monkeypatch.setattr(factory, "_registered", {})  # one page registers a transport of its own
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
-    with kitchen().serve("http://127.0.0.1:0") as server:
+    with kitchen().serve("http://127.0.0.1:0", a2a=True) as server:
         yield lambda path, **options: run_page(path, server.url, **options)
 
 

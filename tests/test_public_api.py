@@ -1,7 +1,7 @@
 """The names that users may rely on: present, listed in order, documented.
 
-``PUBLIC`` grows with the product. What design.md 2 names and is not here yet (A2A, the
-registry, the shim, testing) is added by the change that brings it.
+``PUBLIC`` grows with the product. What design.md 2 names and is not here yet is added by the
+change that brings it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,17 @@ MODELS = """
 
 PUBLIC = {
     "protolink_sync": f"""
-        AgentClient AgentPeer CancelToken EventStream SyncAgentClient connect
-        {MODELS} {SETTINGS} {CREDENTIALS} {ERRORS}
+        AgentClient AgentPeer AsyncAgentClient CancelToken EventStream RegistryClient
+        SyncAgentClient connect {MODELS} {SETTINGS} {CREDENTIALS} {ERRORS}
     """,
-    "protolink_sync.client": "AgentClient AgentPeer SyncAgentClient connect",
+    "protolink_sync.client": """
+        AgentClient AgentPeer CheckReport CheckStep MapResults Registration RegistryClient
+        SyncAgentClient connect
+    """,
+    "protolink_sync.aio": "AsyncA2AClient AsyncAgentClient AsyncAgentPeer AsyncEventStream",
+    "protolink_sync.testing": """
+        FakeAgent Recorder ReplayTransport ScriptedTransport SentCall events refused reply silence
+    """,
     "protolink_sync.models": MODELS,
     "protolink_sync.types": """
         HttpMethod MessageRoleType MimeType PartType SecuritySchemeType TransportType
@@ -57,6 +64,18 @@ PUBLIC = {
     "protolink_sync.security": f"{CREDENTIALS} TLSConfig",
     "protolink_sync.errors": ERRORS,
     "protolink_sync.server": "Agent AgentServer EndpointSpec",
+    "protolink_sync.a2a": """
+        A2AClient A2AClientError A2AContentTypeNotSupportedError A2AEventStream
+        A2AExtendedCardNotConfiguredError A2AExtensionRequiredError A2AInternalError
+        A2AInvalidAgentResponseError A2AInvalidParamsError A2AInvalidRequestError A2AMemory
+        A2AMethodNotFoundError A2AParseError A2APushNotificationNotSupportedError A2ARpcError
+        A2ATaskNotCancelableError A2ATaskNotFoundError A2AUnsupportedOperationError
+        A2AVersionNotSupportedError AgentCapabilities AgentCard AgentExtension AgentInterface
+        AgentProvider AgentSkill Artifact Message MessageSendParams Part PushNotificationConfig
+        PushReceiver Role SchemeCredentials SecurityScheme SendConfiguration StreamEvent Task
+        TaskArtifactUpdate TaskAssembly TaskPage TaskState TaskStatus TaskStatusUpdate WireDialect
+        read_notification
+    """,
 }
 
 # Found by their absence in a process that only imports: each costs time that a first call may

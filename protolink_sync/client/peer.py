@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from protolink_sync._deadline import CancelToken
-from protolink_sync.client.agent import AgentClient
+from protolink_sync._deadline import CancelToken, seconds
+from protolink_sync.client.agent import AgentClient, Protocol
+from protolink_sync.client.registry import RegistryClient
 from protolink_sync.config import TransportConfig
-from protolink_sync.errors import TaskExecutionError
+from protolink_sync.errors import TaskExecutionError, TransportTimeoutError
 from protolink_sync.models import AgentCard, Message, Task, ToolOutput
 from protolink_sync.security import Credentials, TLSConfig
+from protolink_sync.streaming import EventStream
 from protolink_sync.transport import get_transport
 
 __all__ = ["AgentPeer", "connect"]
+
+_Answer = TypeVar("_Answer")
 
 _TRANSPORTS = {
     "http": "sse",
@@ -30,19 +35,48 @@ _TRANSPORTS = {
 class AgentPeer:
     """One agent, called without naming it again. Any number of threads may share it.
 
+    Binding sends nothing. A name is looked up in the registry for every call, so the agent may
+    move; the look-up is part of the call's budget.
+
     Args:
         client: The client that carries the calls; closing the peer does not close it.
-        agent_url: Address of the agent.
+        target: Address of the agent, its card, or its name in the registry.
+        registry: Where a name is looked up; it stays the caller's to close.
+        protocol: ``"auto"``, ``"protolink"`` or ``"a2a"``, as for ``AgentClient.send_task``.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: ``target`` is a name and there is no registry.
 
     Source:
         ProtoLink 0.8.3, ``AgentPeer``.
     """
 
-    def __init__(self, client: AgentClient, agent_url: str) -> None:
+    def __init__(
+        self,
+        client: AgentClient,
+        target: str | AgentCard,
+        *,
+        registry: RegistryClient | None = None,
+        protocol: Protocol = "auto",
+    ) -> None:
         if not isinstance(client, AgentClient):
             raise TypeError(f"client is a {type(client).__name__}, must be an AgentClient")
+        if registry is not None and not isinstance(registry, RegistryClient):
+            raise TypeError(f"registry is a {type(registry).__name__}, must be a RegistryClient")
+        name = target.url if isinstance(target, AgentCard) else target
+        if not isinstance(name, str):
+            raise TypeError(f"target is a {type(target).__name__}, must be a str or an AgentCard")
+        is_name = "://" not in name and not isinstance(target, AgentCard)
+        if is_name and registry is None:
+            raise ValueError(
+                f"{name!r} is no address (http://...): to find an agent by name give registry="
+            )
+        client._check_protocol(protocol)
         self._client = client
-        self._url = agent_url
+        self._target = name
+        self._registry = registry if is_name else None
+        self._protocol: Protocol = protocol
         self._card: AgentCard | None = None
         self._owns = False
 
@@ -58,19 +92,28 @@ class AgentPeer:
         return self._client
 
     @property
+    def target(self) -> str:
+        """Address of the agent, or its name in the registry."""
+        return self._target
+
+    @property
     def url(self) -> str:
-        """Address of the agent."""
-        return self._url
+        """Address of the agent; that of a name is looked up now."""
+        return self._found(None, None)[0]
 
     @property
     def card(self) -> AgentCard:
         """The agent's card; fetched once, when it is first asked for."""
+        return self._fetched_card(None)
+
+    def _fetched_card(self, cancel: CancelToken | None) -> AgentCard:
         if self._card is None:
-            self._card = self._client.get_agent_card(self._url)
+            url, left = self._found(None, cancel)
+            self._card = self._client.get_agent_card(url, timeout=left, cancel=cancel)
         return self._card
 
     def __repr__(self) -> str:
-        return f"<AgentPeer {self._url!r}>"
+        return f"<AgentPeer {self._target!r}>"
 
     def invoke(
         self,
@@ -85,7 +128,7 @@ class AgentPeer:
         """Ask the agent's model and return its answer.
 
         Args:
-            message: The question; a :class:`Message` is sent as it is.
+            message: The question; a :class:`~protolink_sync.models.Message` is sent as it is.
             session_id: Conversation to which it belongs.
             budget: Limits for the run (steps, tokens, seconds), as a mapping.
             context: Further members of the run's context.
@@ -98,17 +141,106 @@ class AgentPeer:
         Raises:
             TaskExecutionError: The task failed or was canceled; the error has the ``task``.
         """
-        if isinstance(message, Message):
-            task = Task.create(message, session_id=session_id, budget=budget, context=context)
-        elif isinstance(message, str):
-            task = Task.create_infer(
-                prompt=message, session_id=session_id, budget=budget, context=context
-            )
-        else:
-            raise TypeError(f"message is a {type(message).__name__}, must be a str or a Message")
+        task = _task_of(message, session_id, budget, context)
         done = self.run_task(task, timeout=timeout, cancel=cancel).raise_for_status()
         output = done.get_output()
         return (done.text or None) if output is None else output
+
+    def invoke_typed(
+        self,
+        message: str,
+        answer: type[_Answer],
+        *,
+        max_attempts: int = 1,
+        session_id: str | None = None,
+        budget: Any = None,
+        context: Any = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> _Answer:
+        """Ask the agent's model for an answer of one type, and return it as that.
+
+        The type's JSON schema is sent with the question. An answer that does not fit is sent
+        back with what is wrong, as a new task, at most ``max_attempts - 1`` times; the agent may
+        call its tools again then.
+
+        Args:
+            message: The question.
+            answer: An attrs class, a dataclass, a ``TypedDict``, a pydantic model, an enum, or a
+                type of the builtins: ``int``, ``list[str]``, ``dict[str, float]``,
+                ``int | None``, ``Literal["a", "b"]``.
+            max_attempts: How many tasks may be sent.
+            session_id: Conversation to which they belong.
+            budget: Limits for each run.
+            context: Further members of each run's context.
+            timeout: Budget in seconds of all of it.
+            cancel: Token that ends it.
+
+        Raises:
+            StructuredResponseError: No answer fitted, or a task ended without one; the error has
+                ``attempts``, ``validation_error`` and the last ``task``.
+            TypeError: The type is none of these.
+        """
+        from protolink_sync.client._typed import AnswerType, ask
+
+        kind: AnswerType[_Answer] = AnswerType(answer)
+        if isinstance(max_attempts, bool) or not isinstance(max_attempts, int) or max_attempts < 1:
+            raise ValueError(f"max_attempts is {max_attempts!r}, must be an int of 1 or more")
+        if not isinstance(message, str):
+            raise TypeError(f"message is a {type(message).__name__}, must be a str")
+        end = time.monotonic() + self._budget(timeout)
+
+        def run(prompt: str) -> Task:
+            task = Task.create_infer(
+                prompt=prompt,
+                output_schema=kind.schema,
+                session_id=session_id,
+                budget=budget,
+                context=context,
+            )
+            left = self._left(end, "invoke_typed")
+            return self.run_task(task, timeout=left, cancel=cancel)
+
+        return ask(run, message, kind, max_attempts, self._target)
+
+    def stream(
+        self,
+        message: str | Message,
+        *,
+        session_id: str | None = None,
+        budget: Any = None,
+        context: Any = None,
+        timeout: float | None = None,
+        idle_timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> EventStream:
+        """Ask the agent's model and return the events of its work, as they come.
+
+        ``for piece in agent.stream("...").text()`` prints an answer while it is made.
+
+        Args:
+            message: The question; a :class:`~protolink_sync.models.Message` is sent as it is.
+            session_id: Conversation to which it belongs.
+            budget: Limits for the run.
+            context: Further members of the run's context.
+            timeout: Seconds from the call to the end of the stream; None for no bound.
+            idle_timeout: Seconds to the first event and between events; None for the
+                transport's timeout.
+            cancel: Token that ends the stream.
+
+        Raises:
+            StreamingNotSupportedError: The transport does not stream, before any I/O.
+            TransportError: The stream could not be opened.
+        """
+        task = _task_of(message, session_id, budget, context)
+        url, left = self._found(timeout, cancel)
+        return self._client.send_task_streaming(
+            url,
+            task,
+            timeout=None if timeout is None else left,
+            idle_timeout=idle_timeout,
+            cancel=cancel,
+        )
 
     def call_tool(self, name: str, /, **args: Any) -> Any:
         """Have the agent call one of its tools and return the result.
@@ -120,18 +252,22 @@ class AgentPeer:
         Raises:
             TaskExecutionError: The tool, or the agent, failed; the error has the ``task``.
         """
-        task = self.run_task(Task.create_tool_call(name, args)).raise_for_status()
+        return self._call_tool(name, args, None)
+
+    def _call_tool(self, name: str, args: dict[str, Any], cancel: CancelToken | None) -> Any:
+        sent = Task.create_tool_call(name, args)
+        task = self.run_task(sent, cancel=cancel).raise_for_status()
         part = task.get_last_part()
         if part is None or not isinstance(part.content, ToolOutput):
             kind = "nothing" if part is None else f"a part of type {part.type!r}"
             raise TaskExecutionError(
-                f"call_tool {name!r} at {self._url}: the agent answered with {kind}, "
+                f"call_tool {name!r} at {self._target}: the agent answered with {kind}, "
                 "not with the output of a tool",
                 task=task,
             )
         if part.content.error is not None:
             raise TaskExecutionError(
-                f"call_tool {name!r} at {self._url}: {part.content.error}", task=task
+                f"call_tool {name!r} at {self._target}: {part.content.error}", task=task
             )
         return part.content.result
 
@@ -149,7 +285,40 @@ class AgentPeer:
             timeout: Budget in seconds.
             cancel: Token that ends the waiting.
         """
-        return self._client.send_task(self._url, task, timeout=timeout, cancel=cancel)
+        url, left = self._found(timeout, cancel)
+        return self._client.send_task(
+            url, task, protocol=self._protocol, timeout=left, cancel=cancel
+        )
+
+    def _found(self, timeout: float | None, cancel: CancelToken | None) -> tuple[str, float | None]:
+        """Return the agent's address, and what is left of a budget after looking for it."""
+        if self._registry is None:
+            return self._target, timeout
+        budget = self._budget(timeout)
+        end = time.monotonic() + budget
+        cards = self._registry.discover({"name": self._target}, timeout=budget, cancel=cancel)
+        urls = [card.url for card in cards]
+        if len(urls) != 1:
+            what = f"{len(urls)} agents have the name" if urls else "no agent has the name"
+            raise ValueError(
+                f"{what} {self._target!r} in the registry {self._registry.url}: "
+                f"{', '.join(urls) or 'is it registered?'}"
+            )
+        return urls[0], self._left(end, "look-up")
+
+    def _budget(self, timeout: float | None) -> float:
+        if timeout is None:
+            return self._client._timeout
+        return seconds("timeout", timeout)
+
+    def _left(self, end: float, what: str) -> float:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TransportTimeoutError(
+                f"{what} of {self._target!r}: the budget is spent and nothing more is sent",
+                phase="resolve",
+            )
+        return left
 
     def close(self) -> None:
         """Close the client, if :func:`connect` made it for this peer. Twice is silent."""
@@ -163,6 +332,16 @@ class AgentPeer:
         self.close()
 
 
+def _task_of(message: Any, session_id: str | None, budget: Any, context: Any) -> Task:
+    if isinstance(message, Message):
+        return Task.create(message, session_id=session_id, budget=budget, context=context)
+    if isinstance(message, str):
+        return Task.create_infer(
+            prompt=message, session_id=session_id, budget=budget, context=context
+        )
+    raise TypeError(f"message is a {type(message).__name__}, must be a str or a Message")
+
+
 def connect(
     url: str,
     *,
@@ -170,6 +349,7 @@ def connect(
     tls: TLSConfig | None = None,
     timeout: float | None = 300.0,
     config: TransportConfig | None = None,
+    a2a: bool = False,
 ) -> AgentPeer:
     """Return the agent at an address, ready to be called. Nothing is sent yet.
 
@@ -180,10 +360,12 @@ def connect(
         tls: Certificates.
         timeout: Budget in seconds of calls that give none.
         config: Sizes, retries, connections.
+        a2a: Also call an agent that speaks A2A and not ProtoLink's own protocol; only ``http``
+            and ``https``, and without streams.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: There is no transport for the scheme.
+        ValueError: There is no transport for the scheme, or it does not carry A2A.
 
     >>> with connect("http://127.0.0.1:8010") as agent:
     ...     agent.url
@@ -201,9 +383,9 @@ def connect(
         if unusable:
             raise ValueError(f"an agent in this process takes no {' and no '.join(unusable)}")
         settings = {}
-    transport = get_transport(
-        _TRANSPORTS[scheme], url=url, timeout=timeout, config=config, **settings
-    )
-    client = AgentClient(transport)
+    # The transport that streams does not carry A2A.
+    name = "http" if a2a and scheme in ("http", "https") else _TRANSPORTS[scheme]
+    transport = get_transport(name, url=url, timeout=timeout, config=config, **settings)
+    client = AgentClient(transport, a2a=a2a)
     client._owns = True
     return AgentPeer._owning(client, url)

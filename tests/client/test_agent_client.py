@@ -320,6 +320,32 @@ def test_the_newest_message_of_the_agent_is_the_answer(role):
     assert agent.send_message(URL, Message.user("hi")).parts[0].content == "new"
 
 
+T1, T2 = "2026-01-01T10:00:00.000000001Z", "2026-01-01T11:00:00.000000002+01:00"
+
+
+@pytest.mark.parametrize(
+    ("times", "newest"),
+    [
+        ([T1, T2], 1),
+        ([T2, T1], 0),
+        ([T1, T1], 1),
+        ([T2, "yesterday"], 0),
+        (["yesterday", T1], 1),
+        ([T1, None, ""], 0),
+        ([None, "", "soon"], 2),
+    ],
+)
+def test_the_newest_message_is_so_by_its_moment(times, newest):
+    """Not by its place: an agent may put its messages in any order."""
+    said = [
+        Message(role="agent", parts=[Part.text(str(place))], timestamp=time)
+        for place, time in enumerate(times)
+    ]
+    agent, _ = client(answered(*said))
+
+    assert agent.send_message(URL, Message.user("hi")).parts[0].content == str(newest)
+
+
 @pytest.mark.parametrize("make", [Message.agent, Message.assistant])
 def test_the_callers_own_message_is_no_answer(make):
     """protolink's client returns it: a failure shown as success."""

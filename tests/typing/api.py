@@ -20,6 +20,7 @@ from protolink_sync import (
     TransportLimits,
     connect,
 )
+from protolink_sync.a2a import A2AMemory
 from protolink_sync.errors import (
     CallCancelledError,
     ProtoLinkError,
@@ -69,6 +70,15 @@ def every_operation(client: AgentClient) -> None:
     assert_type(shortened, StateOperationResult)
     schema: dict[str, Any] = {"type": "object"}
     client.send_infer_task("q", URL, user="u", output_schema=schema, protocol="protolink")
+
+
+def a2a_agents() -> None:
+    client = AgentClient("http", a2a=True, a2a_allow_cross_origin=True)
+    client.a2a_memory = A2AMemory(clock=lambda: 0.0, tasks={})
+    assert_type(client.a2a_memory, A2AMemory)
+    assert_type(client.get_a2a_agent_card(URL, timeout=5.0), dict[str, Any])
+    client.send_task(URL, Task.create("hi"), protocol="a2a")
+    assert_type(connect(URL, a2a=True), AgentPeer)
 
 
 def time_and_cancelling(client: AgentClient) -> None:

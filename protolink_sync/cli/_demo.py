@@ -1,82 +1,26 @@
-"""The command ``protolink-sync``: works without any extra."""
+"""``protolink-sync demo``: an agent on this machine, and calls to it."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from protolink_sync import AgentCard, AgentClient, ProtoLinkError, Task, __version__
+from protolink_sync import AgentCard, AgentClient, Task
 from protolink_sync.server import Agent, AgentServer
 
-__all__ = ["main"]
+__all__ = ["run"]
 
-# As shells tell it: 128 and the number of the signal.
-_INTERRUPTED = 130
 _THREADS = 8
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
+def run(tasks: int) -> None:
+    """Host an agent, call it, and print what came and how long it took.
 
     Args:
-        argv: The arguments; None for those of the process.
-
-    Returns:
-        The exit code: 0 for success, 1 for a call that failed, 130 after Ctrl-C. Wrong arguments
-        end with ``SystemExit(2)``.
+        tasks: How many tasks in a row.
     """
-    options = _parser().parse_args(argv)
-    try:
-        options.run(options)
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return _INTERRUPTED
-    except BrokenPipeError:
-        # Nobody reads any more. The interpreter would try to flush once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except (ProtoLinkError, OSError) as error:
-        print(f"protolink-sync: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="protolink-sync", description="Talk to AI agents that speak ProtoLink."
-    )
-    parser.add_argument("--version", action="version", version=f"protolink-sync {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    demo = commands.add_parser(
-        "demo",
-        help="host a small agent on this machine and call it over HTTP, with a stream",
-        description="Host a small agent on this machine, call it over HTTP, and show the answers, "
-        "how long they took and how many connections it needed.",
-    )
-    demo.add_argument(
-        "--tasks", type=_count, default=200, metavar="N", help="tasks in a row (default: 200)"
-    )
-    demo.set_defaults(run=_demo)
-    return parser
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 100_000:
-        raise argparse.ArgumentTypeError("must be from 1 to 100000")
-    return number
-
-
-# ---- demo ----
-
-
-def _demo(options: argparse.Namespace) -> None:
     with _demo_agent().serve("http://127.0.0.1:0") as server, AgentClient("sse") as client:
         card = client.get_agent_card(server.url)
         print(f"{card.name}: {card.description}, at {server.url}\n")
@@ -85,10 +29,10 @@ def _demo(options: argparse.Namespace) -> None:
         _show("tool", "multiply(a=6, b=7)", lambda: client.send_task(server.url, call))
         _show_stream(client, server)
         print()
-        _row_of_tasks(client, server, options.tasks)
+        _row_of_tasks(client, server, tasks)
     # A server of its own: so its connections are those of the threads.
     with _demo_agent().serve("http://127.0.0.1:0") as server, AgentClient("http") as client:
-        _threads_of_tasks(client, server, max(1, options.tasks // _THREADS))
+        _threads_of_tasks(client, server, max(1, tasks // _THREADS))
 
 
 def _demo_agent() -> Agent:

@@ -1,0 +1,79 @@
+"""How many calls one agent is given at a time, while many are to be made."""
+
+from __future__ import annotations
+
+import time
+
+from protolink_sync.errors import TransportRemoteError
+
+__all__ = ["Lane", "pick"]
+
+# What an agent answers that has too much to do: over HTTP, and over gRPC.
+_BUSY = (429, 503, "RESOURCE_EXHAUSTED")
+
+# The first pause after such an answer and the longest, unless the agent says how long.
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+
+
+class Lane:
+    """The calls to one agent: fewer when it says that it is busy, then more again.
+
+    Args:
+        url: The agent's address.
+        limit: How many calls it is given at most.
+    """
+
+    def __init__(self, url: str, limit: int) -> None:
+        self.url = url
+        self.free_at = 0.0
+        self._active = 0
+        self._most = limit
+        self._limit = float(limit)
+        self._pauses = 0
+        self._lowered_at = 0.0
+
+    @property
+    def room(self) -> float:
+        """How much of the limit is free, from 1 to 0; 0 while the agent is left alone."""
+        if time.monotonic() < self.free_at:
+            return 0.0
+        return max(0.0, 1.0 - self._active / int(self._limit))
+
+    def begin(self) -> None:
+        """Count a call that begins."""
+        self._active += 1
+
+    def end(self, outcome: object, begun_at: float) -> bool:
+        """Count a call that has ended; return whether the agent was too busy for it.
+
+        Args:
+            outcome: What the call brought, an error or not.
+            begun_at: When it began. Of calls that were refused together, one lowers the limit.
+        """
+        together = self._active
+        self._active -= 1
+        if not (
+            isinstance(outcome, TransportRemoteError)
+            and outcome.retryable
+            and outcome.status_code in _BUSY
+        ):
+            self._pauses = 0
+            self._limit = min(self._most, self._limit + 1.0 / self._limit)
+            return False
+        now = time.monotonic()
+        pause = outcome.retry_after or 0.0
+        if begun_at >= self._lowered_at:
+            self._limit = max(1.0, together / 2)
+            self._lowered_at = now
+            pause = max(pause, min(_FIRST_PAUSE * 2.0 ** min(self._pauses, 10), _LONGEST_PAUSE))
+            self._pauses += 1
+        self.free_at = max(self.free_at, now + pause)
+        return True
+
+
+def pick(lanes: list[Lane], turn: int) -> Lane | None:
+    """Return the lane with the most room, from ``turn`` on if several have it; None if none has."""
+    turned = [lanes[(turn + number) % len(lanes)] for number in range(len(lanes))]
+    best = max(turned, key=lambda lane: lane.room)
+    return best if best.room > 0 else None

@@ -1,0 +1,367 @@
+"""Many tasks: submitted a few at a time, to one agent or several, by any executor."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import copy
+import functools
+import os
+import queue
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from protolink_sync._deadline import CancelToken
+from protolink_sync.client._lanes import Lane, pick
+from protolink_sync.client._sender import Sender, sender_for
+from protolink_sync.errors import CallCancelledError
+from protolink_sync.models import Task
+
+if TYPE_CHECKING:
+    from protolink_sync.client.agent import AgentClient, Protocol
+
+__all__ = ["MapResults", "submitted"]
+
+_DEFAULT_IN_FLIGHT = 32
+
+# How many results may wait for an earlier one, for each call in flight, when they are in order.
+_AHEAD = 16
+
+# The longest single wait: CPython can lose the wake-up of a signal that arrives just before its
+# thread falls asleep, and Ctrl-C must get through all the same.
+_LONGEST_WAIT = 0.5
+
+
+@attrs.define(eq=False)
+class _Job:
+    """One task on its way. Its content never changes, so that its agent recognises it."""
+
+    index: int
+    task: Task
+    lane: Lane
+    begun_at: float = 0.0
+    # Its budget, and until when it may be sent again.
+    due: float = 0.0
+    again_until: float = 0.0
+    future: Future[Any] | None = None
+    refusal: Exception | None = None
+
+
+class MapResults(Iterator["Task | Exception"]):
+    """The results of many tasks, as they are asked for: made by ``AgentClient.map``.
+
+    Each is the task as it came back, or the error that it brought instead. Tasks are submitted
+    while results are read. Leaving the loop submits no more and ends the calls that run; a task
+    that was submitted may run on at its agent.
+    """
+
+    def __init__(
+        self,
+        tasks: Iterable[Task],
+        urls: Sequence[str],
+        sender: Sender,
+        token: CancelToken,
+        *,
+        ordered: bool,
+        in_flight: int,
+        progress: Callable[[int, int | None], object] | None,
+        cancel: CancelToken | None,
+    ) -> None:
+        self._tasks = iter(tasks)
+        self._total = len(tasks) if isinstance(tasks, Sequence) else None
+        self._lanes = [Lane(url, in_flight) for url in urls]
+        self._sender = sender
+        self._token = token
+        self._ordered = ordered
+        self._in_flight = in_flight
+        self._progress = progress
+        self._taken = self._given = self._arrived = 0
+        self._index: int | None = None
+        self._has_more = True
+        self._pid = os.getpid()
+        self._is_closed = False
+        self._running: dict[_Job, None] = {}
+        self._refused: dict[_Job, None] = {}
+        self._results: dict[int, Task | Exception] = {}
+        # Jobs come here when they end. What puts them here knows nothing of this object, so that
+        # it is collected when nobody reads it any more, and ends what runs.
+        self._ended: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        unlink = _link(cancel, token, self._ended)
+        self._let_go = weakref.finalize(self, _let_go, token, self._running, unlink, self._pid)
+
+    @property
+    def index(self) -> int | None:
+        """Number of the task that the latest result belongs to, from 0."""
+        return self._index
+
+    @property
+    def done(self) -> int:
+        """How many results have come, read or not."""
+        return self._arrived
+
+    @property
+    def total(self) -> int | None:
+        """How many tasks there are; None while that is not known."""
+        return self._total
+
+    def indexed(self) -> Iterator[tuple[int, Task | Exception]]:
+        """Return the results, each with the number of its task, from 0."""
+        for result in self:
+            yield self._index or 0, result
+
+    def __next__(self) -> Task | Exception:
+        if os.getpid() != self._pid:
+            raise RuntimeError(
+                "these results belong to the parent process: a forked child cannot read them"
+            )
+        try:
+            while not self._is_closed:
+                self._fill()
+                result = self._ready()
+                if result is not None:
+                    return result
+                self._check_end()
+                self._wait()
+            raise StopIteration
+        except BaseException:
+            self.close()
+            raise
+
+    # --- submitting --------------------------------------------------------------------------
+
+    def _fill(self) -> None:
+        """Submit what there is room for."""
+        while len(self._running) < self._in_flight and not self._token.cancelled:
+            job = self._next_job()
+            if job is None:
+                return
+            self._begin(job)
+
+    def _next_job(self) -> _Job | None:
+        now = time.monotonic()
+        for job in list(self._refused):
+            if now >= job.again_until:
+                del self._refused[job]
+                self._keep(job, job.refusal)
+            elif job.lane.room:
+                del self._refused[job]
+                return job
+        is_far_ahead = self._ordered and len(self._results) >= _AHEAD * self._in_flight
+        lane = pick(self._lanes, self._taken)
+        if lane is None or is_far_ahead or not self._has_more:
+            return None
+        return self._new_job(lane)
+
+    def _new_job(self, lane: Lane) -> _Job | None:
+        try:
+            task = next(self._tasks)
+        except StopIteration:
+            self._has_more = False
+            self._total = self._taken
+            return None
+        _check_task(self._taken, task)
+        # A copy: a task that its owner changes meanwhile would be another one when sent again.
+        job = _Job(self._taken, copy.deepcopy(task), lane)
+        self._taken += 1
+        return job
+
+    def _begin(self, job: _Job) -> None:
+        job.begun_at = time.monotonic()
+        if job.refusal is None:
+            job.due = job.begun_at + self._sender.timeout
+            job.again_until = job.begun_at + min(self._sender.again_for, self._sender.timeout)
+        left = max(job.due - job.begun_at, 0.001)
+        future = job.future = self._sender.submit(job.lane.url, job.task, left)
+        job.lane.begin()
+        self._running[job] = None
+        future.add_done_callback(functools.partial(_put, self._ended, job))
+
+    # --- waiting -----------------------------------------------------------------------------
+
+    def _wait(self) -> None:
+        """Wait for a job to end, or for an agent to be ready again."""
+        if self._token.cancelled:
+            self._give_up()
+        now = time.monotonic()
+        pauses = [lane.free_at - now for lane in self._lanes if lane.free_at > now]
+        try:
+            job = self._ended.get(timeout=min([_LONGEST_WAIT, *pauses]))
+        except queue.Empty:
+            return
+        # None wakes only; a job may have been given up before it ended.
+        if job is not None and job in self._running:
+            del self._running[job]
+            self._settle(job)
+
+    def _settle(self, job: _Job) -> None:
+        """Keep what a job brought, or put it back if its agent was too busy for it."""
+        outcome = _outcome(job)
+        # The future knows the job by its callback.
+        job.future = None
+        is_refused = job.lane.end(outcome, job.begun_at)
+        if is_refused and job.lane.free_at < job.again_until and not self._token.cancelled:
+            job.refusal = outcome
+            self._refused[job] = None
+        else:
+            self._keep(job, outcome)
+
+    def _keep(self, job: _Job, outcome: Any) -> None:
+        self._results[job.index] = outcome
+        self._arrived += 1
+        if self._progress is not None:
+            self._progress(self._arrived, self._total)
+
+    def _ready(self) -> Task | Exception | None:
+        """Return the next result, if it is there."""
+        index = self._given if self._ordered else next(iter(self._results), -1)
+        result = self._results.pop(index, None)
+        if result is not None:
+            self._given += 1
+            self._index = index
+        return result
+
+    # --- the end -----------------------------------------------------------------------------
+
+    def _check_end(self) -> None:
+        if self._running or self._refused or self._results:
+            return
+        if not self._has_more:
+            raise StopIteration
+        if self._token.cancelled:
+            raise CallCancelledError(
+                f"map: cancelled by its token after {self._arrived} results; further tasks were "
+                "not sent",
+                reason=self._token.reason,
+            )
+
+    def _give_up(self) -> None:
+        """After a cancel: end what a token does not reach."""
+        for job in list(self._refused):
+            del self._refused[job]
+            self._keep(job, job.refusal)
+        for job in list(self._running):
+            if job.future is None or job.future.cancel() or self._sender.ends_at_once:
+                continue
+            if not job.future.done():
+                del self._running[job]
+                self._keep(job, _cancelled(self._token, "; it may be running"))
+
+    def close(self) -> None:
+        """Submit no more and end the calls that run. Twice is silent."""
+        self._is_closed = True
+        self._let_go()
+
+    def __enter__(self) -> MapResults:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        of = "" if self._total is None else f" of {self._total}"
+        return f"<MapResults {self._arrived}{of} done, {len(self._running)} in flight>"
+
+
+def _link(
+    cancel: CancelToken | None, token: CancelToken, ended: queue.SimpleQueue[_Job | None]
+) -> Callable[[], object]:
+    """Have the caller's token end everything; return what takes that back."""
+    if cancel is None:
+        return lambda: None
+    if not isinstance(cancel, CancelToken):
+        raise TypeError(f"cancel is a {type(cancel).__name__}, must be a CancelToken")
+
+    def stop() -> None:
+        token.cancel(cancel.reason)
+        ended.put(None)
+
+    return cancel.on_cancel(stop)
+
+
+def _let_go(
+    token: CancelToken, running: dict[_Job, None], unlink: Callable[[], object], pid: int
+) -> None:
+    """End what nobody reads any more; also from a finalizer."""
+    unlink()
+    # A forked child that drops what it inherited must not end its parent's calls.
+    if os.getpid() == pid:
+        token.cancel("the results of map() are not read any more")
+        for job in list(running):
+            if job.future is not None:
+                job.future.cancel()
+
+
+def _put(ended: queue.SimpleQueue[_Job | None], job: _Job, _: Future[Any]) -> None:
+    ended.put(job)
+
+
+def _outcome(job: _Job) -> Any:
+    assert job.future is not None
+    try:
+        return job.future.result(timeout=0)
+    except concurrent.futures.CancelledError:
+        return CallCancelledError(f"map: task {job.index} was cancelled before it was sent")
+    except Exception as error:
+        return error
+
+
+def _cancelled(token: CancelToken, details: str) -> CallCancelledError:
+    return CallCancelledError(f"map: cancelled by its token{details}", reason=token.reason)
+
+
+def _check_task(index: int, task: object) -> None:
+    if not isinstance(task, Task):
+        raise TypeError(
+            f"task {index} is a {type(task).__name__}, must be a Task: "
+            "Task.create(...) and Task.create_infer(...) make one"
+        )
+
+
+# ---- the beginning ------------------------------------------------------------------------------
+
+
+def submitted(
+    client: AgentClient,
+    tasks: Iterable[Task],
+    agent_url: str | Sequence[str],
+    *,
+    executor: Executor | None,
+    ordered: bool,
+    max_in_flight: int | None,
+    protocol: Protocol,
+    timeout: float | None,
+    progress: Callable[[int, int | None], object] | None,
+    cancel: CancelToken | None,
+) -> MapResults:
+    """Return the results of many tasks; see ``AgentClient.map``."""
+    if isinstance(tasks, Sequence):
+        for index, task in enumerate(tasks):
+            _check_task(index, task)
+    urls = [agent_url] if isinstance(agent_url, str) else list(agent_url)
+    if not urls or not all(isinstance(url, str) for url in urls):
+        raise ValueError("agent_url is empty or no text: give an address, or several")
+    token = CancelToken()
+    return MapResults(
+        tasks,
+        urls,
+        sender_for(client, executor, protocol, timeout, token),
+        token,
+        ordered=ordered,
+        in_flight=_in_flight(client, max_in_flight),
+        progress=progress,
+        cancel=cancel,
+    )
+
+
+def _in_flight(client: AgentClient, given: int | None) -> int:
+    if given is None:
+        return min(_DEFAULT_IN_FLIGHT, client.transport.config.limits.max_concurrent_requests)
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise TypeError(f"max_in_flight is {given!r}, must be an int")
+    if given < 1:
+        raise ValueError(f"max_in_flight is {given}, must be 1 or more")
+    return given

@@ -1,0 +1,381 @@
+"""RegistryClient against real protolink registries, and agents found by name."""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+from protolink_sync import AgentPeer, CancelToken, RegistryClient
+from protolink_sync.client import AgentClient
+from protolink_sync.errors import (
+    CallCancelledError,
+    TransportConnectionError,
+    TransportError,
+    TransportProtocolError,
+    TransportRemoteError,
+    TransportTimeoutError,
+)
+from protolink_sync.models import AgentCard
+from protolink_sync.transport import HTTPTransport
+from tests.aio.silent import SilentPeer
+from tests.client.scripted import ScriptedTransport, reply
+
+KINDS = ["http", "websocket", "grpc"]
+
+
+def card(name: str, url: str = "http://127.0.0.1:9", **more) -> AgentCard:
+    return AgentCard(name, "for tests", url, **more)
+
+
+@pytest.fixture(params=KINDS)
+def registry(request, shared_peer):
+    url = shared_peer("registry", "--over", request.param).url
+    with RegistryClient(request.param, url=url, timeout=20) as client:
+        yield client
+        for left in client.discover():
+            client.unregister(left.url)
+
+
+@pytest.fixture
+def http_registry(shared_peer):
+    with RegistryClient("http", url=shared_peer("registry").url, timeout=20) as client:
+        yield client
+        for left in client.discover():
+            client.unregister(left.url)
+
+
+def names(cards: list[AgentCard]) -> list[str]:
+    return sorted(card.name for card in cards)
+
+
+# --- what a registry does -----------------------------------------------------------------------
+
+
+def test_an_agent_is_entered_found_and_taken_out_again_and_again(registry):
+    """With the agent's address as key a registry would only remember its first answers."""
+    alpha = card("alpha", tags=["math", "x"], version="2.0")
+    for _ in range(3):
+        assert registry.register(alpha)["status"] == "agent registered successfully"
+        (found,) = registry.discover()
+        assert (found.name, found.tags, found.version) == ("alpha", ["math", "x"], "2.0")
+        assert registry.heartbeat(alpha.url)["status"] == "agent heartbeat recorded"
+        assert registry.unregister(alpha.url)["status"] == "agent unregistered successfully"
+        assert registry.discover() == []
+
+
+def test_a_card_with_the_same_address_takes_the_place_of_the_old_one(registry):
+    registry.register(card("old"))
+    registry.register(card("new"))
+
+    assert names(registry.discover()) == ["new"]
+
+
+def test_agents_are_found_by_what_their_cards_say(registry):
+    registry.register(card("a", "http://127.0.0.1:1", tags=["x", "y"]))
+    registry.register(card("b", "http://127.0.0.1:2", tags=["y"], transport="sse"))
+    registry.register(card("c", "http://127.0.0.1:3", version="2"))
+
+    assert names(registry.discover({"name": "a"})) == ["a"]
+    assert names(registry.discover({"name": "A"})) == []
+    assert names(registry.discover({"tags": "y"})) == ["a", "b"]
+    assert names(registry.discover({"tags": ["x", "y"]})) == ["a"]
+    assert names(registry.discover({"tags": ("y", "x")})) == ["a"]
+    assert names(registry.discover({"tags": "y", "transport": "sse"})) == ["b"]
+    assert names(registry.discover({"version": "2"})) == ["c"]
+    assert names(registry.discover({"url": "http://127.0.0.1:3"})) == ["c"]
+    assert names(registry.discover({"tags": []})) == ["a", "b", "c"]
+
+
+def test_a_heartbeat_of_an_agent_that_is_not_there_is_an_error(registry):
+    """The registry answers so with status 200."""
+    with pytest.raises(TransportRemoteError, match="register it again") as caught:
+        registry.heartbeat("http://127.0.0.1:9")
+
+    assert caught.value.error_message == "agent not found"
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        ({"nmae": "a"}, ValueError),
+        ({"capabilities": "x"}, ValueError),
+        ({"name": 5}, TypeError),
+        ({"name": ["a", "b"]}, TypeError),
+        ({"name": None}, TypeError),
+        ({"tags": ["a", 5]}, TypeError),
+        ("name=a", TypeError),
+    ],
+)
+def test_a_filter_that_would_find_the_wrong_agents_is_refused(asked, error):
+    transport = ScriptedTransport(url="http://agent.test")
+
+    with pytest.raises(error):
+        RegistryClient(transport).discover(asked)
+    assert transport.calls == []
+
+
+def test_mistakes_are_told_before_anything_is_sent():
+    transport = ScriptedTransport(url="http://agent.test")
+    registry = RegistryClient(transport)
+
+    for mistake in (lambda: registry.register({"name": "a"}), lambda: registry.heartbeat(None)):
+        with pytest.raises(TypeError):
+            mistake()
+    with pytest.raises(ValueError, match="empty"):
+        registry.unregister("")
+    with pytest.raises(ValueError, match="address"):
+        RegistryClient(HTTPTransport())
+    with pytest.raises(ValueError, match="unknown transport"):
+        RegistryClient("htpp", url="http://agent.test")
+    assert transport.calls == []
+
+
+@pytest.mark.parametrize("answer", [None, [], {}, {"status": 5}, "ok"])
+def test_an_answer_that_is_none_of_a_registry_is_no_success(answer):
+    registry = RegistryClient(ScriptedTransport(reply(answer), url="http://agent.test"))
+
+    with pytest.raises(TransportProtocolError, match="is a registry there"):
+        registry.unregister("http://127.0.0.1:9")
+
+
+def test_every_call_has_a_key_of_its_own_and_registering_has_none():
+    ok = reply({"status": "ok"})
+    transport = ScriptedTransport(*[ok] * 5, url="http://agent.test")
+    registry = RegistryClient(transport)
+
+    for _ in range(2):
+        registry.heartbeat("http://127.0.0.1:9")
+        registry.unregister("http://127.0.0.1:9")
+    registry.register(card("a"))
+
+    keys = [call.headers.get("Idempotency-Key") for call in transport.calls]
+    assert len({*keys[:4]}) == 4
+    assert keys[4] is None
+    assert json.loads(transport.calls[0].body) == {"agent_url": "http://127.0.0.1:9"}
+
+
+def test_a_client_closes_the_transport_it_made_only():
+    given = ScriptedTransport(url="http://agent.test")
+    with RegistryClient(given), RegistryClient("http", url="http://agent.test") as made:
+        pass
+
+    assert given.closings == 0
+    assert not made.transport.health()["ready"]
+
+
+# --- heartbeats ----------------------------------------------------------------------------------
+
+
+class Beaten(RegistryClient):
+    """Tells of each heartbeat."""
+
+    def __init__(self, *args, **options) -> None:
+        super().__init__(*args, **options)
+        self.beats: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def heartbeat(self, agent_url, **options):
+        try:
+            return super().heartbeat(agent_url, **options)
+        finally:
+            self.beats.put(agent_url)
+
+
+def beating() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name == "protolink-heartbeat"]
+
+
+def test_an_agent_is_registered_while_the_block_lasts(shared_peer):
+    with Beaten("http", url=shared_peer("registry").url) as registry:
+        with registry.registered(card("alpha"), interval=0.05) as place:
+            assert names(registry.discover()) == ["alpha"]
+            for _ in range(3):
+                registry.beats.get(timeout=5)
+            assert place.error is None
+        assert registry.discover() == []
+
+    assert beating() == []
+
+
+def test_a_registry_that_has_forgotten_the_agent_gets_its_card_again(shared_peer):
+    registry = Beaten("http", url=shared_peer("registry").url)
+    with registry, registry.registered(card("alpha"), interval=0.05):
+        registry.unregister("http://127.0.0.1:9")  # as a restart of the registry would
+        end = time.monotonic() + 5
+        while not registry.discover() and time.monotonic() < end:
+            registry.beats.get(timeout=5)
+        assert names(registry.discover()) == ["alpha"]
+
+
+def test_a_registry_that_is_gone_for_a_while_is_asked_again(start_peer, counting_proxy):
+    peer = start_peer("registry")
+    with Beaten("http", url=counting_proxy(peer.url).url, timeout=5) as registry:
+        place = registry.registered(card("a"), interval=0.05).__enter__()
+        registry.beats.get(timeout=5)
+        peer.stop()
+        end = time.monotonic() + 5
+        while place.error is None and time.monotonic() < end:
+            registry.beats.get(timeout=5)
+        assert isinstance(place.error, TransportConnectionError)
+        registry.beats.get(timeout=5)  # it goes on trying
+        with pytest.raises(TransportError):  # it cannot unregister, and says so
+            place.__exit__(None, None, None)
+    assert beating() == []
+
+
+def test_what_breaks_the_block_is_not_hidden_by_a_registry_that_is_gone():
+    registry = RegistryClient(
+        ScriptedTransport(
+            reply({"status": "ok"}), TransportConnectionError("gone"), url="http://agent.test"
+        )
+    )
+
+    with pytest.raises(KeyError), registry.registered(card("a")):
+        raise KeyError("the block's own")
+
+
+def test_leaving_does_not_wait_for_a_heartbeat_that_hangs():
+    with SilentPeer() as silent:
+        transport = ScriptedTransport(
+            reply({"status": "ok"}),
+            lambda request, call: http._exchange(request, call),
+            reply({"status": "ok"}),
+            url=silent.url,
+        )
+        with HTTPTransport(silent.url) as http:
+            with RegistryClient(transport).registered(card("a"), interval=0.6):
+                silent.asked.get(timeout=5)
+                left = time.monotonic()
+            assert time.monotonic() - left < 0.3
+
+
+def test_a_registration_is_entered_once():
+    ok = reply({"status": "ok"})
+    registry = RegistryClient(ScriptedTransport(ok, ok, url="http://agent.test"))
+    place = registry.registered(card("a"))
+    with place:
+        pass
+
+    with pytest.raises(RuntimeError, match="make another"), place:
+        pass
+    with pytest.raises(ValueError, match="interval"):
+        registry.registered(card("a"), interval=0)
+
+
+# --- agents by name ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def client():
+    with AgentClient("http", timeout=20) as client:
+        yield client
+
+
+def test_an_agent_is_called_by_its_name(client, http_registry, agent_peer):
+    http_registry.register(card("kitchen", agent_peer.url))
+    peer = client.peer("kitchen", registry=http_registry)
+
+    assert peer.invoke("hi") == "the mock model says hi"
+    assert peer.call_tool("add", a=1, b=2) == 3
+    assert peer.card.name == "http_agent"
+    assert (peer.target, peer.url) == ("kitchen", agent_peer.url)
+
+
+def test_a_name_is_looked_up_for_each_call(client, http_registry, agent_peer):
+    peer = client.peer("kitchen", registry=http_registry)
+
+    with pytest.raises(ValueError, match="no agent has the name 'kitchen'"):
+        peer.invoke("hi")
+    http_registry.register(card("kitchen", agent_peer.url))
+    assert peer.invoke("hi") == "the mock model says hi"
+    http_registry.register(card("kitchen", "http://127.0.0.1:7"))
+    with pytest.raises(ValueError, match="2 agents have the name"):
+        peer.invoke("hi")
+
+
+def test_a_name_needs_a_registry_and_an_address_none(client, agent_peer, http_registry):
+    with pytest.raises(ValueError, match="registry="):
+        client.peer("kitchen")
+    with pytest.raises(TypeError, match="RegistryClient"):
+        client.peer("kitchen", registry="http://127.0.0.1:1")
+    with pytest.raises(TypeError, match="AgentCard"):
+        client.peer(5)
+    with pytest.raises(ValueError, match="unknown protocol"):
+        client.peer(agent_peer.url, protocol="http")
+
+    assert isinstance(client.peer(agent_peer.url), AgentPeer)
+    assert client.peer(card("x", agent_peer.url)).invoke("hi") == "the mock model says hi"
+    # An address is not looked up, registry or not.
+    assert client.peer(agent_peer.url, registry=http_registry).url == agent_peer.url
+
+
+def test_a_call_by_name_has_one_budget(client):
+    """The look-up has used it up: nothing is sent to the agent."""
+    with SilentPeer() as silent, RegistryClient("http", url=silent.url) as registry:
+        began = time.monotonic()
+        with pytest.raises(TransportTimeoutError):
+            client.peer("kitchen", registry=registry).invoke("hi", timeout=0.3)
+        assert time.monotonic() - began < 2
+
+
+def test_what_the_look_up_takes_is_missing_for_the_call(client):
+    with SilentPeer() as silent:
+
+        def slowly(request, call):
+            time.sleep(0.5)
+            return reply([card("kitchen", silent.url).to_dict()])
+
+        registry = RegistryClient(ScriptedTransport(slowly, url="http://registry.test"))
+        began = time.monotonic()
+        with pytest.raises(TransportTimeoutError):
+            client.peer("kitchen", registry=registry).invoke("hi", timeout=0.8)
+        assert 0.7 < time.monotonic() - began < 1.2
+
+
+def test_a_view_bounds_the_look_up_too(client):
+    with SilentPeer() as silent, RegistryClient("http", url=silent.url) as registry:
+        began = time.monotonic()
+        with pytest.raises(TransportTimeoutError):
+            client.with_options(timeout=0.3).peer("kitchen", registry=registry).invoke("hi")
+        assert time.monotonic() - began < 2
+
+
+def test_a_token_ends_the_look_up(client):
+    token = CancelToken()
+    with SilentPeer() as silent, RegistryClient("http", url=silent.url) as registry:
+        threading.Thread(target=lambda: (silent.asked.get(timeout=5), token.cancel())).start()
+        with pytest.raises(CallCancelledError):
+            client.peer("kitchen", registry=registry).invoke("hi", cancel=token)
+
+
+def test_a_forked_child_that_leaves_the_block_unregisters_nothing(shared_peer):
+    program = """
+        import os, sys
+        from protolink_sync import AgentCard, RegistryClient
+
+        registry = RegistryClient("http", url=sys.argv[1])
+        card = AgentCard("forked", "for tests", "http://127.0.0.1:5")
+        with registry.registered(card, interval=30):
+            child = os.fork()
+            if child:
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+                print(len(registry.discover({"name": "forked"})))
+    """
+    url = shared_peer("registry").url
+
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program), url],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    with RegistryClient("http", url=url) as registry:
+        registry.unregister("http://127.0.0.1:5")
+
+    assert run.stdout == "1\n", run.stderr

@@ -1,0 +1,38 @@
+"""An old application: one client, made and used when the module is imported.
+
+The server's workers import it, or are forked after it was imported.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from protolink_sync import Task
+from protolink_sync.models import Message
+from tests.processes.calls import Peer, ask, wrong_answers
+
+PEER = Peer.from_environment()
+client = PEER.client()
+if os.environ.get("USED_AT_IMPORT"):
+    assert wrong_answers(client, "import", 1) == 0
+
+
+def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """Answer ``/ask`` and ``/stream`` with what the peer makes of the query, ``/pid`` alone."""
+    path, text = environ["PATH_INFO"], unquote(environ["QUERY_STRING"])
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    if path == "/ask":
+        return [ask(client, text).encode()]
+    if path == "/stream":
+        return _relayed(text)
+    return [str(os.getpid()).encode()]
+
+
+def _relayed(text: str) -> Iterator[bytes]:
+    task = Task.create(Message.user(text))
+    with client.send_task_streaming(PEER.url, task) as stream:
+        for event in stream:
+            yield f"{event.get('message', event['type'])}\n".encode()

@@ -1,0 +1,135 @@
+"""The library inside WSGI servers: one client, made and used before the workers are forked."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.cases.play import reply, task_json
+from tests.cases.server import ScriptedServer
+from tests.processes.calls import Peer, wait_until
+from tests.processes.packages import PACKAGES, needs, posix
+from tests.processes.servers import Server, gunicorn, uwsgi
+from tests.transport.scenes import Calling
+
+pytestmark = [pytest.mark.slow, posix, needs("gunicorn")]
+
+REQUESTS = 400
+BROWSERS = 8
+
+# name -> (command, how many calls its workers may make at a time)
+SERVERS = {
+    "gunicorn sync": (lambda: gunicorn("-w", "3"), 3),
+    "gunicorn sync --preload": (lambda: gunicorn("-w", "3", "--preload"), 3),
+    "gunicorn gthread --preload": (
+        lambda: gunicorn("-w", "2", "-k", "gthread", "--threads", "8", "--preload"),
+        16,
+    ),
+    "gunicorn gevent": (lambda: gunicorn("-w", "2", "-k", "gevent"), 2 * BROWSERS),
+    "gunicorn gevent --preload": (
+        lambda: gunicorn("-w", "2", "-k", "gevent", "--preload"),
+        2 * BROWSERS,
+    ),
+    "uwsgi": (lambda: uwsgi("--processes", "2"), 2),
+    "uwsgi --enable-threads": (
+        lambda: uwsgi("--processes", "2", "--enable-threads", "--threads", "4"),
+        8,
+    ),
+}
+ALSO_OVER_WSS = ["gunicorn gthread --preload", "gunicorn gevent --preload", "uwsgi"]
+
+
+def named(names: Iterable[str], *others: str) -> list[object]:
+    """Return parameters, each left out where its server is not installed."""
+    return [
+        pytest.param(
+            name, *others, marks=[needs(word) for word in name.split() if word in PACKAGES]
+        )
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize(("name", "wire"), [*named(SERVERS, "http"), *named(ALSO_OVER_WSS, "wss")])
+def test_every_answer_goes_to_who_asked(name, wire, counted_peer, tmp_path):
+    command, at_a_time = SERVERS[name]
+    peer, proxy = counted_peer(wire)
+    with Server(command(), peer, tmp_path) as server, ThreadPoolExecutor(BROWSERS) as browsers:
+        questions = [f"question {number}" for number in range(REQUESTS)]
+
+        answers = list(browsers.map(lambda text: server.get("/ask", f"echo {text}"), questions))
+
+        assert answers == questions
+        # Each process had used its client when it was imported, perhaps in another thread.
+        assert proxy.total <= at_a_time + 3
+        assert server.stop() == 0, server.log()
+    assert wait_until(lambda: proxy.open == 0), "a worker has left a connection open"
+
+
+# ---- the end of a server -----------------------------------------------------------------------
+
+WORKERS = {
+    "gunicorn sync": [],
+    "gunicorn gthread": ["-k", "gthread", "--threads", "4"],
+    "gunicorn gevent": ["-k", "gevent"],
+}
+each_worker = pytest.mark.parametrize("worker", named(WORKERS))
+GO = {"op": "wait", "event": "go", "s": 30}
+EVENT = 'data: {"id":"{{req_id}}","ok":true,"result":{"type":"%s"},"final":%s}\n\n'
+
+
+def serving(worker: str, peer: ScriptedServer, alias: str, folder) -> Server:
+    command = gunicorn("-w", "1", *WORKERS[worker], "--graceful-timeout", "2")
+    return Server(command, Peer(alias, peer.base), folder, warm=False)
+
+
+@each_worker
+def test_sigterm_lets_a_call_come_to_its_end(worker, tmp_path):
+    script = {"routes": {"POST /tasks/": [[GO, reply(task_json("the answer"))]]}}
+    with ScriptedServer(script) as peer, serving(worker, peer, "http", tmp_path) as server:
+        browser = Calling(server.get, "/ask", "question")
+        peer.wait_for_requests(1, 20)
+
+        server.process.send_signal(signal.SIGTERM)
+        assert wait_until(lambda: "Handling signal: term" in server.log())
+        peer.fire("go")
+
+        assert browser.result() == "the answer"
+        assert server.process.wait(10) == 0, server.log()
+        assert peer.wait_for_end(within=2) == "client"
+
+
+@each_worker
+def test_sigterm_lets_a_stream_come_to_its_end(worker, tmp_path):
+    chunks = [{"op": "chunk", "data": EVENT % ("first", "false")}]
+    rest = [{"op": "chunk", "data": EVENT % ("last", "true")}, {"op": "end_chunks"}]
+    script = {"routes": {"POST /tasks/stream": [[{"op": "sse_head"}, *chunks, GO, *rest]]}}
+    with ScriptedServer(script) as peer, serving(worker, peer, "sse", tmp_path) as server:
+        browser = Calling(server.get, "/stream", "question")
+        peer.wait_for_requests(1, 20)
+
+        server.process.send_signal(signal.SIGTERM)
+        assert wait_until(lambda: "Handling signal: term" in server.log())
+        peer.fire("go")
+
+        assert browser.result() == "first\nlast\n"
+        assert server.process.wait(10) == 0, server.log()
+
+
+@each_worker
+@pytest.mark.parametrize(("alias", "path"), [("sse", "/ask"), ("sse", "/stream")])
+def test_a_quick_end_is_not_held_up(worker, alias, path, tmp_path):
+    """SIGINT to gunicorn: what runs is given up; the peer sees its connections end."""
+    script = {"routes": {"*": [[{"op": "hold", "s": 60}]]}}
+    with ScriptedServer(script) as peer, serving(worker, peer, alias, tmp_path) as server:
+        browser = Calling(server.get, path, "question")
+        peer.wait_for_requests(1, 20)
+
+        assert server.stop(signal.SIGINT) == 0, server.log()
+
+        assert peer.wait_for_end(within=2) == "client"
+        with pytest.raises((OSError, http.client.HTTPException, RuntimeError)):
+            browser.result()
