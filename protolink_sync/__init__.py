@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from protolink_sync._version import __version__
@@ -137,6 +138,9 @@ __all__ = [
     "__version__",
     "connect",
 ]
+
+# Else Python prints warnings of libraries whose programs have not set up logging.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Where the names are looked for when they are first used, the cheapest rooms first: who needs the
 # models or the hosting side only does not wait for the client and its transports.

@@ -25,11 +25,12 @@ MAY_IMPORT = {
     "_deadline": "errors",
     "config": "errors",
     "security": "errors",
-    "models": "errors types",
+    "_display": "",
+    "models": "errors types _display",
     "specs": "models types",
     "wire": "errors models specs",
     "a2a.wire": "errors models",
-    "streaming": "errors _deadline models",
+    "streaming": "errors _deadline models _display",
     "server": "errors types config security _deadline models specs wire a2a.wire streaming",
     "transport": "errors types config security _deadline models specs wire streaming server",
     "a2a.client": (
@@ -37,7 +38,7 @@ MAY_IMPORT = {
     ),
     "client": (
         "errors types config security _deadline models specs streaming transport a2a.wire "
-        "a2a.client"
+        "a2a.client _display"
     ),
     "aio": "errors models _deadline streaming client a2a.client",
     "testing": "errors config models wire streaming transport server client",

@@ -56,7 +56,8 @@ PUBLIC = {
         HttpMethod MessageRoleType MimeType PartType SecuritySchemeType TransportType
     """,
     "protolink_sync.transport": f"""
-        HTTPTransport RuntimeTransport SSEJSONRPCTransport Transport TransportCapabilities
+        CallOptions EventReceived HTTPTransport Hooks RawResponse RequestSent ResponseReceived
+        RetryPlanned RuntimeTransport SSEJSONRPCTransport Transport TransportCapabilities
         TransportMetricsSnapshot
         TransportRequestContext get_transport register_transport
         {SETTINGS} {TRANSPORT_ERRORS}

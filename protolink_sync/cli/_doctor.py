@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from protolink_sync._display import printable
 from protolink_sync.cli._exits import exit_code
-from protolink_sync.cli._output import printable
 from protolink_sync.cli._settings import Settings, shared
 from protolink_sync.client import CheckReport
 

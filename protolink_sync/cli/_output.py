@@ -7,18 +7,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from protolink_sync._display import printable
 from protolink_sync.wire import one_line
 
-__all__ = ["Output", "printable"]
-
-
-def printable(text: str) -> str:
-    """Return a peer's text without what a terminal would obey.
-
-    >>> printable("one" + chr(27) + "[2J" + chr(10) + "two")
-    'one [2J\\ntwo'
-    """
-    return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)
+__all__ = ["Output"]
 
 
 class Output:

@@ -45,7 +45,7 @@ class Settings:
     def credentials(self, url: str) -> dict[str, Any] | None:
         """Return the token of the environment, for the origin that the user named and no other."""
         token = os.environ.get(_TOKEN)
-        if token or "://" not in url or url.startswith("runtime:"):
+        if not token or "://" not in url or url.startswith("runtime:"):
             return None
         parts = urlsplit(url)
         if parts.scheme in _IN_CLEAR and not _is_near(parts.hostname):

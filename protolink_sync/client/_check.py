@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import attrs
 
 from protolink_sync._deadline import CancelToken, seconds
+from protolink_sync._display import View, bundle
 from protolink_sync.errors import (
     A2AClientError,
     AuthenticationError,
@@ -138,6 +139,16 @@ class CheckReport:
             "card": None if self.card is None else self.card.to_dict(),
             "steps": [step.to_dict() for step in self.steps],
         }
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> dict[str, str]:
+        view = View(
+            f"{self.url} over {self.transport}: {'ok' if self.ok else 'not ok'}",
+            columns=("step", "", "found", "what to do"),
+            rows=[(step.name, step.status, step.found, step.hint) for step in self.steps],
+        )
+        return {**bundle(view, include, exclude), "text/plain": str(self)}
 
     def __str__(self) -> str:
         lines = [f"{self.url} over {self.transport}: {'ok' if self.ok else 'not ok'}"]

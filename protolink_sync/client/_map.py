@@ -9,13 +9,14 @@ import os
 import queue
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from protolink_sync._deadline import CancelToken
+from protolink_sync._display import View, bundle
 from protolink_sync.client._lanes import Lane, pick
 from protolink_sync.client._sender import Sender, sender_for
 from protolink_sync.errors import CallCancelledError
@@ -130,6 +131,21 @@ class MapResults(Iterator["Task | Exception"]):
         except BaseException:
             self.close()
             raise
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> dict[str, str]:
+        view = View(
+            "Results of many tasks",
+            [
+                ("come", self._arrived),
+                ("read", self._given),
+                ("of", self._total),
+                ("under way", len(self._running) + len(self._refused)),
+                ("agents", [lane.url for lane in self._lanes]),
+            ],
+        )
+        return bundle(view, include, exclude)
 
     # --- submitting --------------------------------------------------------------------------
 

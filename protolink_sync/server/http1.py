@@ -96,7 +96,10 @@ def parse_head(data: bytes) -> RequestHead:
     if minor == b"1" and "host" not in headers:
         raise _bad("there is no Host")
     if not target.startswith("/"):
-        parts = urlsplit(target)
+        try:
+            parts = urlsplit(target)
+        except ValueError:  # brackets that are no IPv6 address
+            raise _bad("the target is neither a path nor a URL") from None
         if parts.scheme not in ("http", "https"):
             raise _bad("the target is neither a path nor a URL")
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

@@ -9,7 +9,7 @@ import itertools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from protolink_sync.errors import (
@@ -254,17 +254,9 @@ class EventStream:
         ProtoLink's default engine) is held back and replaced by its answer. Prose that turns out
         to be a remark before the answer stays in front, and the answer follows on a new line.
         """
-        answer = AnswerText()
-        for event in self:
-            piece = answer.see(event)
+        for _, piece in self._told():
             if piece:
                 yield piece
-        task = self.task
-        # One that failed has no answer; what it has may be that of an earlier turn.
-        is_answered = task is not None and task.state in _ANSWERED
-        rest = answer.rest(task.text) if task is not None and is_answered else ""
-        if rest:
-            yield rest
 
     def raw_text(self) -> Iterator[str]:
         """Return the pieces of model output exactly as they are sent."""
@@ -277,6 +269,45 @@ class EventStream:
         """Return the events in ProtoLink's versioned form, numbered from 1."""
         for number, event in enumerate(self, start=1):
             yield RunEvent.from_task_event(event, sequence=number)
+
+    def show(self) -> None:
+        """Read to the end and show state, progress and answer while they come.
+
+        In a notebook the cell's output is updated in place; elsewhere the answer is printed to
+        the standard output as it comes. :attr:`task` has the finished task then.
+
+        Raises:
+            ProtoLinkError: What ended the stream, after what came before it was shown.
+        """
+        from protolink_sync.streaming._show import Shown, display
+
+        where, told = display(), Shown(self._task_id)
+        try:
+            for event, piece in self._told():
+                told.see(event, piece)
+                where.update(told.view(self._last_state, self._events), piece)
+        finally:
+            where.end(told.view(self._last_state, self._events))
+
+    def _told(self) -> Iterator[tuple[Any, str]]:
+        """Return the events, each with what it adds to the answer."""
+        answer = AnswerText()
+        for event in self:
+            yield event, answer.see(event)
+        task = self.task
+        # One that failed has no answer; what it has may be that of an earlier turn.
+        is_answered = task is not None and task.state in _ANSWERED
+        rest = answer.rest(task.text) if task is not None and is_answered else ""
+        if rest:
+            yield None, rest
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> dict[str, str]:
+        from protolink_sync._display import View, bundle
+
+        facts = [("task", self._task_id), ("events", self._events), ("last", self._last_state)]
+        return bundle(View(f"Stream: {self._condition()}", facts), include, exclude)
 
     # --- ending ------------------------------------------------------------------------------
 
@@ -330,5 +361,9 @@ class EventStream:
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "ended" if self._end is not None else "open"
-        return f"<EventStream task={self._task_id!r} {state}, {self._events} events read>"
+        return (
+            f"<EventStream task={self._task_id!r} {self._condition()}, {self._events} events read>"
+        )
+
+    def _condition(self) -> str:
+        return "closed" if self._closed else "ended" if self._end is not None else "open"

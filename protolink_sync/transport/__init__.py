@@ -18,8 +18,16 @@ from protolink_sync.errors import (
     TransportTimeoutError,
 )
 from protolink_sync.security import TLSConfig
+from protolink_sync.transport._hooks import (
+    EventReceived,
+    Hooks,
+    RequestSent,
+    ResponseReceived,
+    RetryPlanned,
+)
 from protolink_sync.transport._metrics import TransportMetricsSnapshot
 from protolink_sync.transport._options import CallOptions
+from protolink_sync.transport._raw import RawResponse
 from protolink_sync.transport.base import Transport, TransportCapabilities
 from protolink_sync.transport.factory import get_transport, register_transport
 from protolink_sync.wire import TransportRequestContext
@@ -34,8 +42,14 @@ if TYPE_CHECKING:
 __all__ = [
     "AuthenticationError",
     "CallOptions",
+    "EventReceived",
     "GRPCTransport",
     "HTTPTransport",
+    "Hooks",
+    "RawResponse",
+    "RequestSent",
+    "ResponseReceived",
+    "RetryPlanned",
     "RetryPolicy",
     "RuntimeTransport",
     "SSEJSONRPCTransport",

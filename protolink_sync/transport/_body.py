@@ -35,6 +35,7 @@ class BodyReader:
     """
 
     def __init__(self, reply: Reply) -> None:
+        self._reply = reply
         self._fp = reply.fp
         self._length = reply.length
         self._dechunk = _Dechunker() if reply.chunked else None
@@ -75,6 +76,7 @@ class BodyReader:
                 raise http.client.IncompleteRead(b"")
             data = self._dechunk.feed(data)
             self.at_end = self._dechunk.at_end
+            self._reply.has_surplus = self._dechunk.has_surplus
         elif self._length is not None:
             if not data:
                 raise http.client.IncompleteRead(b"", self._length)
@@ -128,6 +130,8 @@ class _Dechunker:
         self._behind_chunk = False
         self._in_trailers = False
         self.at_end = False
+        # Whether bytes came behind the end.
+        self.has_surplus = False
         # What is wrong with the framing; the body before it was given out.
         self.error: http.client.HTTPException | None = None
 
@@ -165,6 +169,7 @@ class _Dechunker:
             at = end + 1
             line, self._line = self._line.strip(), b""
             self._take(line)
+        self.has_surplus = self.at_end and at < len(data)
 
     def _take(self, line: bytes) -> None:
         """Take one whole line of the framing."""

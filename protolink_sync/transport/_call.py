@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from protolink_sync._deadline import CancelToken, Deadline
 from protolink_sync.transport._options import CallOptions
+from protolink_sync.transport._tracing import CallSpan
 
 __all__ = ["Call", "Outcome"]
 
@@ -27,6 +28,7 @@ class Call(Deadline):
         outcome: How the call ends as things stand; None before it begins and once it is counted.
         over: Whether all that the call held is given back.
         sent: Bytes of the bodies sent.
+        span: What tracing sees of it; None where nothing is traced.
         received: Bytes of the replies' bodies, inflated.
         streams: Whether it is a stream.
         submits: Whether the call gives the peer a task to work on.
@@ -41,6 +43,7 @@ class Call(Deadline):
         "over",
         "received",
         "sent",
+        "span",
         "streams",
         "submits",
     )
@@ -57,6 +60,7 @@ class Call(Deadline):
         self.credentials = credentials
         self.connect_timeout: float | None = None
         self.options: CallOptions | None = None
+        self.span: CallSpan | None = None
         self.outcome: Outcome | None = None
         self.over = False
         self.sent = 0

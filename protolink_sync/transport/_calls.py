@@ -21,11 +21,13 @@ from protolink_sync.errors import (
 from protolink_sync.models import ClientRequestSpec
 from protolink_sync.security import Credentials, check_header, credential_headers
 from protolink_sync.specs import TASK_REQUEST
+from protolink_sync.transport import _tracing as tracing
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._codec import Codec
 from protolink_sync.transport._failures import describe, ended_error
 from protolink_sync.transport._foundation import Foundation
 from protolink_sync.transport._headers import merged
+from protolink_sync.transport._hooks import RequestSent, ResponseReceived, RetryPlanned
 from protolink_sync.transport._identity import key_of_task, task_id
 from protolink_sync.transport._options import CallOptions
 from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest
@@ -81,13 +83,37 @@ class Calls(Foundation):
             CallCancelledError: The token was cancelled.
             ClientClosedError: The transport was closed.
         """
+        return self._carry(
+            self._codec,
+            request_spec,
+            base_url,
+            data,
+            params,
+            timeout,
+            cancel,
+            idempotency_key,
+            options,
+        )
+
+    def _carry(
+        self,
+        codec: Codec,
+        request_spec: ClientRequestSpec,
+        base_url: str | None,
+        data: Any,
+        params: Mapping[str, Any] | None,
+        timeout: float | None,
+        cancel: CancelToken | None,
+        idempotency_key: str | None,
+        options: CallOptions | None,
+    ) -> Any:
         if not isinstance(request_spec, ClientRequestSpec):
             kind = type(request_spec).__name__
             raise TypeError(f"request_spec is a {kind}, not a ClientRequestSpec")
         self._check_open()
         url = self._peer(base_url)
         budget = self._timeout if timeout is None else seconds("timeout", timeout)
-        call = Call(budget, cancel, self._codec, self._credentials)
+        call = Call(budget, cancel, codec, self._credentials)
         call.options = options
         # Twice, because Ctrl-C may come at any line, also between the end of the call and the
         # first _end(), or inside it. A second time finds nothing left to do.
@@ -165,14 +191,24 @@ class Calls(Foundation):
         self._add_headers(call, request)
         self._check_size(request)
         try:
+            self._trace(call, request)
             self._enter(call, context)
             value = self._attempts(call, spec, request)
             result = http_codec.parse(spec.response_parser, value, context)
         except BaseException as error:
             self._account(call, context, error)
             raise
+        finally:
+            if call.span is not None:
+                call.span.leave()
         call.outcome = "succeeded"
         return result
+
+    def _trace(self, call: Call, request: WireRequest) -> None:
+        """Begin the span of a call, if somebody traces, and tell the peer of it."""
+        call.span = span = tracing.begin(request.context, self.transport_type)
+        if span is not None and self._headers_per_call:
+            request.headers = merged(span.headers(), request.headers)
 
     def _context(self, call: Call, spec: ClientRequestSpec, url: str) -> TransportRequestContext:
         given = None if call.options is None else call.options.request_id
@@ -262,7 +298,19 @@ class Calls(Foundation):
                 policy,
                 ttl=self._config.idempotency_ttl,
                 retried=self._count_retry,
+                planned=lambda error, number, pause: self._tell_retry(
+                    request.context, error, number, pause
+                ),
             )
+
+    def _tell_retry(
+        self, context: TransportRequestContext, error: TransportError, number: int, pause: float
+    ) -> None:
+        if self._hooks is not None:
+            told = RetryPlanned(
+                context.operation, context.url, context.request_id, number, error, pause
+            )
+            self._hooks.tell("on_retry", told)
 
     def _count_retry(self) -> None:
         if self._config.collect_metrics:
@@ -278,6 +326,15 @@ class Calls(Foundation):
         except TransportError as error:
             # Not later: it may become one of the earlier errors of another.
             describe(error, call, request.context)
+            context = request.context
+            _log.debug(
+                "%s: attempt %d, %s in phase %s, request %s",
+                context.where,
+                number,
+                type(error).__name__,
+                error.phase,
+                context.request_id,
+            )
             raise
 
     def _authorized(
@@ -309,7 +366,11 @@ class Calls(Foundation):
         context = request.context
         self._check_goes_on(call, context)
         call.sent += len(request.body or b"")
-        reply = self._exchange(request, call)
+        reply: WireReply = (
+            self._exchange(request, call)
+            if self._hooks is None
+            else self._told(request, lambda: self._exchange(request, call))
+        )
         call.received += len(reply.body)
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug(
@@ -323,6 +384,27 @@ class Calls(Foundation):
             )
         return self._decode(reply, context, call)
 
+    def _told(self, request: WireRequest, act: Callable[[], Any]) -> Any:
+        """Make an attempt of which the hooks are told before and after."""
+        hooks, context = self._hooks, request.context
+        assert hooks is not None
+        size = len(request.body or b"")
+        who = (context.operation, context.url, context.request_id, context.attempt)
+        hooks.tell("on_request", RequestSent(*who, context.idempotency_key, size))
+        begin = time.monotonic()
+        try:
+            got = act()
+        except Exception as error:
+            took = time.monotonic() - begin
+            status = error.status_code if isinstance(error, TransportError) else None
+            status = status if isinstance(status, int) else None
+            hooks.tell("on_response", ResponseReceived(*who, status, 0, took, error))
+            raise
+        status, size = (got.status, len(got.body)) if isinstance(got, WireReply) else (None, 0)
+        took = time.monotonic() - begin
+        hooks.tell("on_response", ResponseReceived(*who, status, size, took, None))
+        return got
+
     def _decode(self, reply: WireReply, context: TransportRequestContext, call: Call) -> Any:
         return call.codec.decode(
             reply,
@@ -335,6 +417,8 @@ class Calls(Foundation):
 
     def _account(self, call: Call, context: TransportRequestContext, error: BaseException) -> None:
         """Write on an error which call it is about, and on the call how it ended."""
+        if call.span is not None:
+            call.span.fail(error)
         if isinstance(error, TransportError):
             describe(error, call, context)
             call.outcome = "failed"
@@ -349,6 +433,8 @@ class Calls(Foundation):
         if call.over:
             return
         call.finish()
+        if call.span is not None:
+            call.span.end()
         if self._config.collect_metrics:
             self._metrics.count(call)
         (self._stream_slots if call.streams else self._slots).release(call)

@@ -180,10 +180,14 @@ class Pool(IdlePool[Connection], HTTPConnectionPool):
         peer may do so that refuses what is large before it has read it to its end.
         """
         bad = _CALLER_ERROR if connection.sent_much else _SERVER_ERROR
-        failed = connection.reply is not None and connection.reply.status >= bad
-        if connection.reply is not None:
+        reply = connection.reply
+        failed = reply is not None and reply.status >= bad
+        if reply is not None:
             # Not by its finalizer, which is Python code that would swallow a KeyboardInterrupt.
-            connection.reply.close()
+            reply.close()
+            # Bytes behind the reply were read ahead: what follows them would be taken for the
+            # next one's.
+            failed = failed or reply.has_surplus
         reusable = call.release()
         connection.call = connection.reply = None
         if not reusable or failed or connection.sock is None or self._shut:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from protolink_sync.errors import StreamInterruptedError
 from protolink_sync.transport._call import Call
+from protolink_sync.transport._hooks import EventReceived, Hooks
 from protolink_sync.wire import TransportRequestContext
 
 __all__ = ["Feed", "OpenStream"]
@@ -36,6 +37,7 @@ class Feed:
         context: Who the call is.
         idle_timeout: Seconds from one event to the next.
         finish: Called once at the end, with the error or None.
+        hooks: Are told of each event.
     """
 
     def __init__(
@@ -45,12 +47,15 @@ class Feed:
         context: TransportRequestContext,
         idle_timeout: float,
         finish: Callable[[BaseException | None], None],
+        hooks: Hooks | None = None,
     ) -> None:
         self._opened = opened
         self._call = call
         self._context = context
         self._idle_timeout = idle_timeout
         self._finish = finish
+        self._hooks = hooks
+        self._number = 0
         self._final = False
         self._error: Exception | None = None
         self._first: tuple[list[Any], int] | None = None
@@ -93,12 +98,22 @@ class Feed:
                 # The envelope that closes a stream may carry no event.
                 if event is not None or not self._final:
                     events.append(event)
+                    if self._hooks is not None:
+                        self._tell(self._hooks, event)
                     size += len(payload)
                 if self._final:
                     break
         except Exception as error:
             self._error = error  # after the events before it
         return events, size
+
+    def _tell(self, hooks: Hooks, event: Any) -> None:
+        self._number += 1
+        context = self._context
+        hooks.tell(
+            "on_event",
+            EventReceived(context.operation, context.url, context.request_id, self._number, event),
+        )
 
     def pause(self) -> None:
         """Let the clock between two events stand."""

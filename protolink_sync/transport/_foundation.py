@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from protolink_sync._deadline import seconds
+from protolink_sync._version import __version__
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import ClientClosedError
 from protolink_sync.security import (
@@ -15,10 +16,12 @@ from protolink_sync.security import (
     TLSConfig,
     caller_headers,
     check_credentials,
+    check_header,
     refuse_secret_headers,
 )
 from protolink_sync.transport._addresses import Addresses
 from protolink_sync.transport._codec import Codec, TransportCapabilities
+from protolink_sync.transport._hooks import Hooks
 from protolink_sync.transport._keywords import explaining
 from protolink_sync.transport._metrics import Metrics, TransportMetricsSnapshot
 from protolink_sync.transport._slots import Slots
@@ -56,7 +59,11 @@ class Foundation:
         headers: Mapping[str, str] | None = None,
         tls: TLSConfig | None = None,
         config: TransportConfig | None = None,
+        hooks: Hooks | None = None,
+        user_agent: str | None = None,
     ) -> None:
+        if hooks is not None and not isinstance(hooks, Hooks):
+            raise TypeError(f"hooks is a {type(hooks).__name__}, must be Hooks(...)")
         if tls is not None and not isinstance(tls, TLSConfig):
             raise TypeError(f"tls is a {type(tls).__name__}, must be a TLSConfig")
         if config is not None and not isinstance(config, TransportConfig):
@@ -66,6 +73,8 @@ class Foundation:
         self._tls = tls
         self._credentials = check_credentials(credentials)
         self._headers = caller_headers(headers)
+        self._hooks = hooks
+        self._agent_suffix = _checked_suffix(user_agent)
         self._addresses = Addresses(
             self.transport_type, self.schemes, host_and_port=self._host_and_port
         )
@@ -107,6 +116,12 @@ class Foundation:
     def headers(self) -> Mapping[str, str]:
         """The caller's headers, which go with every call."""
         return dict(self._headers)
+
+    @property
+    def user_agent(self) -> str:
+        """As what the transport makes itself known."""
+        ours = f"protolink-sync/{__version__}"
+        return ours if self._agent_suffix is None else f"{ours} {self._agent_suffix}"
 
     @property
     def supports_streaming(self) -> bool:
@@ -215,7 +230,18 @@ class Foundation:
             "headers": dict(self._headers),
             "tls": self._tls,
             "config": self._config,
+            "hooks": self._hooks,
+            "user_agent": self._agent_suffix,
         }
+
+
+def _checked_suffix(user_agent: str | None) -> str | None:
+    if user_agent is None:
+        return None
+    check_header("User-Agent", user_agent, what="user_agent=")
+    if not user_agent.strip():
+        raise ValueError("user_agent is empty; leave it out")
+    return user_agent.strip()
 
 
 def _rebuild(cls: type[Foundation], settings: dict[str, Any]) -> Foundation:

@@ -24,7 +24,7 @@ from protolink_sync.errors import (
 )
 from protolink_sync.wire import TransportRequestContext, one_line
 
-__all__ = ["is_unreachable", "refusal", "stream_error", "unary_error"]
+__all__ = ["is_lost", "is_unreachable", "refusal", "stream_error", "unary_error"]
 
 # How much of a peer's words a message shows; the error has all of them.
 _SHOWN_WORDS = 1000
@@ -35,9 +35,8 @@ _UNTRUSTED = re.compile(r"CERTIFICATE_VERIFY_FAILED|[Hh]ostname [Vv]erification|
 _NO_TLS = re.compile(r"WRONG_VERSION_NUMBER|HTTP_REQUEST")
 _NO_TLS_FILES = re.compile(r"[Ff]ailed to create (secure|security)")
 _NO_GRPC = re.compile(r"HTTP/2|SETTINGS frame as the first|Trying to connect an http1")
-_SILENT = re.compile(
-    r"timed out|Timeout|tcp handshaker shutdown|Handshake read failed|FD Shutdown", re.IGNORECASE
-)
+_BAD_TLS = re.compile(r"TSI_PROTOCOL_FAILURE")
+_SILENT = re.compile(r"timed out|Timeout|tcp handshaker shutdown|FD Shutdown", re.IGNORECASE)
 _NO_HOST = re.compile(r"errors? resolving|DNS resolution failed|[Nn]ame resolution|lookup failed")
 _NOT_CONNECTED = re.compile(r"failed to connect to all addresses|connections to all backends")
 
@@ -49,6 +48,14 @@ _HINTS = {
     ),
 }
 
+# What grpcio ends a call with that met no HTTP/2: its words for a cut stand there too.
+_BAD_HTTP2 = re.compile(r"Failed parsing HTTP/2|received metadata size exceeds")
+
+# How grpcio says that the connection has ended; a proxy in between may say the same.
+_LOST = re.compile(
+    r"Stream removed|Socket closed|Transport closed|Connection reset|Broken pipe|GOAWAY"
+)
+
 # How a stream ends that was cut, beside UNAVAILABLE.
 _CUT = re.compile(r"RST_STREAM|Stream removed|Socket closed|Connection reset|GOAWAY|stream closed")
 
@@ -59,6 +66,11 @@ def is_unreachable(error: Any) -> bool:
         return False
     words = error.details() or ""
     return bool(_NOT_CONNECTED.search(words) or _NO_HOST.search(words))
+
+
+def is_lost(error: Any) -> bool:
+    """Return whether a status says that the connection to the peer is of no use any more."""
+    return is_unreachable(error) or bool(_LOST.search(error.details() or ""))
 
 
 def unary_error(
@@ -75,13 +87,15 @@ def unary_error(
     """
     status, words = error.code().name, error.details() or ""
     where = context.where
+    if is_unreachable(error):
+        return _not_connected(words, context)
     if status == "UNAVAILABLE":
-        if is_unreachable(error):
-            return _not_connected(words, context)
         running = ". A task that was submitted may be running" if submits else ""
         return TransportConnectionError(
             f"{where}: {_told(status, words)}{running}", retryable=True, status_code=status
         )
+    if _BAD_HTTP2.search(words):
+        return _bad_http2(status, words, context)
     if status == "DEADLINE_EXCEEDED":
         return TransportTimeoutError(
             f"{where}: a time limit of the peer is over: {_told(status, words)}",
@@ -109,6 +123,9 @@ def stream_error(error: Any, context: TransportRequestContext, *, limit: int) ->
         )
     if is_unreachable(error):
         return _not_connected(words, context)
+    # UNAVAILABLE is the call that only came too late, when another one had found that out.
+    if status != "UNAVAILABLE" and _BAD_HTTP2.search(words):
+        return _bad_http2(status, words, context)
     if status in ("UNAVAILABLE", "CANCELLED") or _CUT.search(words):
         cut = StreamInterruptedError(
             f"{context.where}: the stream was cut ({_told(status, words)}). "
@@ -143,6 +160,13 @@ def refusal(
     )
 
 
+def _bad_http2(status: str, words: str, context: TransportRequestContext) -> TransportError:
+    return TransportProtocolError(
+        f"{context.where}: the peer does not keep to HTTP/2: {_told(status, words)}",
+        status_code=status,
+    )
+
+
 def _not_connected(words: str, context: TransportRequestContext) -> TransportError:
     where, shown = context.where, one_line(words[:_SHOWN_WORDS])
     host = context.url.partition("://")[2].rpartition(":")[0]
@@ -154,6 +178,11 @@ def _not_connected(words: str, context: TransportRequestContext) -> TransportErr
     elif _NO_TLS.search(words):
         error = TransportConnectionError(
             f"{where}: the port does not speak TLS ({shown}). Did you mean grpc://?"
+        )
+    elif _BAD_TLS.search(words):
+        error = TransportConnectionError(
+            f"{where}: TLS failed ({shown}). If the peer asks for a client certificate, give "
+            "TLSConfig(certfile=..., keyfile=...)"
         )
     elif _NO_TLS_FILES.search(words):
         error = TransportConnectionError(f"{where}: the files of TLSConfig cannot be used")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import io
+import socket
+from typing import Any
 
 __all__ = ["Reply"]
 
@@ -14,6 +17,28 @@ _MAX_HEADERS = 100
 _MAX_LINE = 65536
 
 _HEX_DIGITS = b"0123456789abcdefABCDEF"
+
+
+class _Source(io.RawIOBase):
+    """A socket as a reply reads it; once ended it gives what was read ahead, no more."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._raw: Any = sock.makefile("rb", buffering=0)
+        self.ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        read: int = 0 if self.ended else self._raw.readinto(buffer)
+        return read
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+    def makefile(self, *_: Any) -> io.BufferedReader:
+        return io.BufferedReader(self)
 
 
 class Reply(http.client.HTTPResponse):
@@ -28,6 +53,25 @@ class Reply(http.client.HTTPResponse):
     """
 
     headers: dict[str, str]  # type: ignore[assignment]
+
+    # Whether bytes that nobody has asked for came behind it, which the reader took in too.
+    has_surplus = False
+
+    def __init__(self, sock: socket.socket, method: str) -> None:
+        self._source = _Source(sock)
+        super().__init__(self._source, method=method)  # type: ignore[arg-type]
+
+    def read_ahead(self) -> bytes:
+        """Return what was read behind the head, without waiting for more."""
+        self._source.ended = True
+        return self.fp.read()
+
+    def _close_conn(self) -> None:
+        """Close the reader (called by http.client at the end of the body)."""
+        self._source.ended = True
+        if not self.fp.closed and self.fp.peek(1):
+            self.has_surplus = True
+        super()._close_conn()  # type: ignore[misc]
 
     def flush(self) -> None:
         """Do nothing: it is only read. http.client asks a file that may be closed already."""
@@ -83,7 +127,7 @@ class Reply(http.client.HTTPResponse):
             if not line.endswith(b"\n"):
                 raise _cut("headers")
             text = line.decode("latin-1").rstrip("\r\n")
-            if text[0] in " \t" and name:  # an obsolete way to go on with the line before
+            if text.startswith((" ", "\t")) and name:  # the line before goes on
                 headers[name] += " " + text.strip()
                 continue
             name, colon, value = text.partition(":")

@@ -44,6 +44,7 @@ def retry(
     *,
     ttl: float,
     retried: Callable[[], None],
+    planned: Callable[[TransportError, int, float], None],
 ) -> Any:
     """Repeat a call whose first attempt failed, and return what it brings in the end.
 
@@ -56,6 +57,8 @@ def retry(
         ttl: Seconds after the first attempt in which the peer knows the idempotency key; no
             attempt begins later.
         retried: Called before each further attempt.
+        planned: Called before each pause, with the error, the number of the attempt that has
+            failed, and the seconds of the pause.
 
     Raises:
         TransportError: The last attempt's, with the earlier ones in ``attempts``.
@@ -101,6 +104,7 @@ def retry(
             type(error).__name__,
             pause,
         )
+        planned(error, len(earlier), pause)
         # What ended the attempt, and bounds that were its own, do not end the pause.
         call.renew()
         call.phase = "backoff"

@@ -162,7 +162,7 @@ class WebSocketConnection(Cuttable):
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
             head += f"Proxy-Authorization: Basic {base64.b64encode(pair).decode()}\r\n"
         sock.sendall(f"{head}\r\n".encode("ascii"))
-        reply, _ = read_head(sock, "CONNECT")
+        reply = read_head(sock, "CONNECT")
         reply.close()
         if reply.status != _CONNECTION_ESTABLISHED:
             raise OSError(f"Tunnel connection failed: {reply.status} {reply.reason}")

@@ -90,29 +90,15 @@ class UpgradeRefused(websocket.WebSocketException):
         self.body = body
 
 
-class _HeadSource(io.RawIOBase):
-    """A socket as :class:`Reply` reads it; once ended it gives what was read ahead, no more."""
-
-    def __init__(self, source: socket.socket) -> None:
-        self._source = source
-        self.ended = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        return 0 if self.ended else self._source.recv_into(buffer)
-
-    def makefile(self, *_: Any) -> io.BufferedReader:
-        return io.BufferedReader(self)
-
-
-def read_head(sock: socket.socket, method: str) -> tuple[Reply, _HeadSource]:
+def read_head(sock: socket.socket, method: str) -> Reply:
     """Wait for the head of an answer to an HTTP request."""
-    source = _HeadSource(sock)
-    reply = Reply(source, method=method)  # type: ignore[arg-type]
-    reply.begin()
-    return reply, source
+    reply = Reply(sock, method=method)
+    try:
+        reply.begin()
+    except BaseException:
+        reply.close()  # the socket stays open as long as its reader
+        raise
+    return reply
 
 
 class Wire:
@@ -166,7 +152,7 @@ class Wire:
         self._is_upgraded, self._head = True, None
 
     def _answer_to_upgrade(self) -> bytes:
-        reply, source = read_head(self.sock, "GET")
+        reply = read_head(self.sock, "GET")
         # Closed here, for its finalizer is Python code that would swallow a KeyboardInterrupt.
         with contextlib.closing(reply):
             if reply.status != _SWITCHING_PROTOCOLS:
@@ -176,8 +162,7 @@ class Wire:
                     raise websocket.WebSocketProtocolException(
                         f"it chose sec-websocket-{unasked} that nobody offered"
                     )
-            source.ended = True
-            self.buffer = reply.fp.read()
+            self.buffer = reply.read_ahead()
             lines = [f"{n}: {reply.headers[n]}" for n in _CHECKED_HEADERS if n in reply.headers]
             return "\r\n".join(["HTTP/1.1 101 Switching Protocols", *lines, "", ""]).encode()
 
@@ -330,6 +315,16 @@ class Library(websocket.WebSocket):
             code = int.from_bytes(frame.data[:2], "big") if frame.data else _NO_CODE
             raise WebSocketClosed(code, frame.data[2:].decode("utf-8", "replace"))
         return None if opcode in (PING, PONG) else frame.data
+
+    def pong(self, payload: str | bytes = b"") -> None:
+        """Answer a ping (called by the library).
+
+        A peer that has gone is no error here: what it said before it went is still to be read.
+        """
+        try:
+            super().pong(payload)
+        except (OSError, websocket.WebSocketConnectionClosedException):
+            pass
 
     def send_close(self, *args: Any, **words: Any) -> None:
         """Answer a close frame without waiting: the connection is over (called by the library)."""

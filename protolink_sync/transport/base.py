@@ -8,12 +8,13 @@ calls in ``_calls.py``, streams here.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from protolink_sync._deadline import CancelToken, seconds
-from protolink_sync.errors import StreamingNotSupportedError
+from protolink_sync.errors import StreamingNotSupportedError, StreamInterruptedError
 from protolink_sync.models import ClientRequestSpec, Task, TaskCancellationRequest
 from protolink_sync.security import Credentials
 from protolink_sync.specs import TASK_CANCEL_REQUEST, TASK_STREAM_REQUEST
@@ -27,6 +28,8 @@ from protolink_sync.transport._options import CallOptions
 from protolink_sync.wire import TransportRequestContext, WireRequest
 
 __all__ = ["Call", "CallOptions", "Codec", "OpenStream", "Transport", "TransportCapabilities"]
+
+_log = logging.getLogger("protolink_sync.transport")
 
 _Stream = TypeVar("_Stream")
 
@@ -45,6 +48,8 @@ class Transport(Calls):
         headers: Headers for every call.
         tls: Certificates.
         config: Sizes, retries, connections.
+        hooks: Functions that are told what happens.
+        user_agent: What stands behind ``protolink-sync/<version>`` in ``User-Agent``.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -186,6 +191,7 @@ class Transport(Calls):
         self._check_size(request)
         try:
             call.outcome = "cancelled"
+            self._trace(call, request)
             call.limit("idle", idle)
             call.begin()
             if not self._stream_slots.acquire(call, nested=self._is_nested()):
@@ -195,18 +201,35 @@ class Transport(Calls):
             opened = self._authorized(call, request, self._opened)
             call.limit("idle", idle)
             feed = Feed(
-                opened, call, context, idle, lambda error: self._stream_over(call, context, error)
+                opened,
+                call,
+                context,
+                idle,
+                lambda error: self._stream_over(call, context, error),
+                self._hooks,
             )
             if primed:
                 feed.prime()
         except BaseException as error:
             self._account(call, context, error)
             raise
+        finally:
+            if call.span is not None:
+                call.span.leave()
+        _log.debug(
+            "%s: stream open after %.1f ms, request %s",
+            context.where,
+            call.elapsed() * 1000,
+            context.request_id,
+        )
         return feed
 
     def _opened(self, call: Call, request: WireRequest) -> OpenStream:
         self._check_goes_on(call, request.context)
-        return self._open_stream(request, call)
+        if self._hooks is None:
+            return self._open_stream(request, call)
+        opened: OpenStream = self._told(request, lambda: self._open_stream(request, call))
+        return opened
 
     def _stream_over(
         self, call: Call, context: TransportRequestContext, error: BaseException | None
@@ -214,6 +237,8 @@ class Transport(Calls):
         """Count a stream and free what it held (the worker)."""
         if error is not None:
             self._account(call, context, error)
+            if isinstance(error, StreamInterruptedError):
+                _log.info("%s: the stream was cut, request %s", context.where, context.request_id)
         elif call.ended is None:
             call.outcome = "succeeded"
         self._end(call)

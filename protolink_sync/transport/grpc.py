@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from protolink_sync._deadline import CancelToken, Timer, forget, seconds, watch
-from protolink_sync._version import __version__
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import ClientClosedError, ProtoLinkError, TransportError
 from protolink_sync.security import Credentials, TLSConfig, credential_headers
@@ -20,7 +19,8 @@ from protolink_sync.transport import _grpc_health
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._environment import authority_file
 from protolink_sync.transport._grpc_metadata import metadata_of
-from protolink_sync.transport._grpc_status import is_unreachable, stream_error, unary_error
+from protolink_sync.transport._grpc_status import is_lost, stream_error, unary_error
+from protolink_sync.transport._hooks import Hooks
 from protolink_sync.transport._tls import client_context
 from protolink_sync.transport.base import Codec, Transport, TransportCapabilities
 from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest, envelope
@@ -58,6 +58,8 @@ class GRPCTransport(Transport):
         tls: Certificates, for ``grpcs``; None for the system's authorities.
         trust_env: False ignores the environment's CA bundles.
         config: Sizes, retries, connections.
+        hooks: Functions that are told what happens.
+        user_agent: What stands behind ``protolink-sync/<version>`` in ``User-Agent``.
 
     Raises:
         ImportError: grpcio is not installed.
@@ -84,6 +86,8 @@ class GRPCTransport(Transport):
         tls: TLSConfig | None = None,
         trust_env: bool = True,
         config: TransportConfig | None = None,
+        hooks: Hooks | None = None,
+        user_agent: str | None = None,
     ) -> None:
         if not isinstance(trust_env, bool):
             raise TypeError(f"trust_env is {trust_env!r}, must be True or False")
@@ -95,11 +99,18 @@ class GRPCTransport(Transport):
         self._trust_env = trust_env
         self._grpc = _library()
         super().__init__(
-            url, timeout, credentials=credentials, headers=headers, tls=tls, config=config
+            url,
+            timeout,
+            credentials=credentials,
+            headers=headers,
+            tls=tls,
+            config=config,
+            hooks=hooks,
+            user_agent=user_agent,
         )
         sent = dict(self._headers)
         names = [name for name in sent if name.lower() == "user-agent"]
-        self._user_agent = [f"protolink-sync/{__version__}", *map(sent.pop, names)][-1]
+        self._user_agent = [self.user_agent, *map(sent.pop, names)][-1]
         self._metadata = metadata_of(sent, what="headers=")
 
     def _begin_process(self) -> None:
@@ -343,7 +354,9 @@ class GRPCTransport(Transport):
         left = call.due - time.monotonic()
         if error.code().name == "DEADLINE_EXCEEDED" and left < _CLOCKS_DIFFER:
             call.wait(left)
-        if is_unreachable(error):
+        # grpcio notices the end of a connection in threads of its own, and would have the next call
+        # meet it too.
+        if is_lost(error):
             self._retire(request.context.url, channel)
 
     def _retire(self, url: str, channel: Channel) -> None:

@@ -15,7 +15,6 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import DecodeError
 from urllib3.exceptions import HTTPError as Urllib3Error
 
-from protolink_sync._version import __version__
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import (
     ProtoLinkError,
@@ -33,6 +32,8 @@ from protolink_sync.transport._environment import (
     proxy_tls,
 )
 from protolink_sync.transport._headers import merged
+from protolink_sync.transport._hooks import Hooks
+from protolink_sync.transport._raw import RawCalls
 from protolink_sync.transport._reply import Reply
 from protolink_sync.transport._sockets import TLS_ENDS, ConnectFailed, connect_error
 from protolink_sync.transport._tls import client_context
@@ -42,9 +43,7 @@ from protolink_sync.wire import http as http_codec
 
 __all__ = ["HTTPTransport"]
 
-USER_AGENT = f"protolink-sync/{__version__}"
-
-_HEADERS = {"User-Agent": USER_AGENT, "Accept-Encoding": "gzip, deflate"}
+_HEADERS = {"Accept-Encoding": "gzip, deflate"}
 
 _READ_BYTES = 64 * 1024
 
@@ -108,7 +107,8 @@ class _Network:
             lambda: client_context(tls, authority, trust_env),
             lambda: client_context(proxy_tls(tls), authority, trust_env),
         )
-        self._headers = merged(_HEADERS, transport._headers)
+        ours = {**_HEADERS, "User-Agent": transport.user_agent}
+        self._headers = merged(ours, transport._headers)
         self._proxy, self._trust_env = transport._proxy, transport._trust_env
         self._proxies: dict[str, str | None] = {}
         self._routes: dict[str, _Route] = {}
@@ -174,6 +174,8 @@ class HTTPTransport(Transport):
         proxy: URL of a proxy for all calls; None for what the environment says.
         trust_env: False ignores the environment's proxies and CA bundles.
         config: Sizes, retries, connections.
+        hooks: Functions that are told what happens.
+        user_agent: What stands behind ``protolink-sync/<version>`` in ``User-Agent``.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -199,14 +201,28 @@ class HTTPTransport(Transport):
         proxy: str | None = None,
         trust_env: bool = True,
         config: TransportConfig | None = None,
+        hooks: Hooks | None = None,
+        user_agent: str | None = None,
     ) -> None:
         if not isinstance(trust_env, bool):
             raise TypeError(f"trust_env is {trust_env!r}, must be True or False")
         self._proxy = None if proxy is None else checked_proxy(proxy)
         self._trust_env = trust_env
         super().__init__(
-            url, timeout, credentials=credentials, headers=headers, tls=tls, config=config
+            url,
+            timeout,
+            credentials=credentials,
+            headers=headers,
+            tls=tls,
+            config=config,
+            hooks=hooks,
+            user_agent=user_agent,
         )
+
+    @property
+    def with_raw_response(self) -> RawCalls:
+        """The same calls, whose ``send`` returns a :class:`RawResponse`: status, headers, body."""
+        return RawCalls(self)
 
     def _begin_process(self) -> None:
         super()._begin_process()

@@ -18,6 +18,7 @@ from protolink_sync.errors import (
 )
 from protolink_sync.server import Execution, RefusedError, RuntimeHost, runtime_agent
 from protolink_sync.transport._call import Call
+from protolink_sync.transport._hooks import Hooks
 from protolink_sync.transport._identity import task_id
 from protolink_sync.transport.base import Codec, Transport, TransportCapabilities
 from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest, local
@@ -278,6 +279,7 @@ class RuntimeTransport(Transport):
         url: Address for calls that name none.
         timeout: Budget of a call that gives none, in seconds; ``math.inf`` for none.
         config: Sizes, retries, concurrency.
+        hooks: Functions that are told what happens.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -302,15 +304,21 @@ class RuntimeTransport(Transport):
         timeout: float | None = 300.0,
         *,
         config: TransportConfig | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
-        super().__init__(url, timeout, config=config)
+        super().__init__(url, timeout, config=config, hooks=hooks)
 
     def _begin_process(self) -> None:
         super()._begin_process()
         self._workers = _Workers()
 
     def _settings(self) -> dict[str, Any]:
-        return {"url": self._url, "timeout": self._timeout, "config": self._config}
+        return {
+            "url": self._url,
+            "timeout": self._timeout,
+            "config": self._config,
+            "hooks": self._hooks,
+        }
 
     # --- hooks -------------------------------------------------------------------------------
 

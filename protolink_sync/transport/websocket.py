@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from protolink_sync._version import __version__
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import (
     ProtoLinkError,
@@ -31,6 +30,7 @@ from protolink_sync.transport._environment import (
     proxy_tls,
 )
 from protolink_sync.transport._headers import merged
+from protolink_sync.transport._hooks import Hooks
 from protolink_sync.transport._sockets import ConnectFailed, connect_error
 from protolink_sync.transport._tls import client_context
 from protolink_sync.transport._ws_connection import Endpoint, Pool, WebSocketConnection
@@ -64,8 +64,6 @@ _UNEXPECTED_CONDITION = 1011
 # it because pings stayed unanswered, and could not say so, the connection being full.
 _LONG_UNREAD = 1.0
 
-_HEADERS = {"User-Agent": f"protolink-sync/{__version__}"}
-
 
 class _Network:
     """What one process has open: endpoints and pools."""
@@ -81,7 +79,7 @@ class _Network:
         self._proxy_tls_context: Callable[[], ssl.SSLContext] = functools.partial(
             client_context, proxy_tls(tls), authority, trust_env
         )
-        self._headers = merged(_HEADERS, transport._headers)
+        self._headers = merged({"User-Agent": transport.user_agent}, transport._headers)
         self._proxy, self._trust_env = transport._proxy, trust_env
         self._endpoints: dict[str, Endpoint] = {}
         self._pools: dict[tuple[str, str, frozenset[tuple[str, str]]], Pool] = {}
@@ -189,6 +187,8 @@ class WebSocketTransport(Transport):
             (``HTTP_PROXY`` for ``ws``, ``HTTPS_PROXY`` for ``wss``).
         trust_env: False ignores the environment's proxies and CA bundles.
         config: Sizes, retries, connections. ``connect_timeout`` covers the upgrade too.
+        hooks: Functions that are told what happens.
+        user_agent: What stands behind ``protolink-sync/<version>`` in ``User-Agent``.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -215,13 +215,22 @@ class WebSocketTransport(Transport):
         proxy: str | None = None,
         trust_env: bool = True,
         config: TransportConfig | None = None,
+        hooks: Hooks | None = None,
+        user_agent: str | None = None,
     ) -> None:
         if not isinstance(trust_env, bool):
             raise TypeError(f"trust_env is {trust_env!r}, must be True or False")
         self._proxy = None if proxy is None else checked_proxy(proxy)
         self._trust_env = trust_env
         super().__init__(
-            url, timeout, credentials=credentials, headers=headers, tls=tls, config=config
+            url,
+            timeout,
+            credentials=credentials,
+            headers=headers,
+            tls=tls,
+            config=config,
+            hooks=hooks,
+            user_agent=user_agent,
         )
         for name in self._headers:
             if name.lower() == "upgrade" or name.lower().startswith("sec-websocket-"):

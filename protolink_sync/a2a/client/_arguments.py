@@ -11,7 +11,7 @@ import attrs
 from protolink_sync._deadline import seconds
 from protolink_sync.a2a.client._budget import Budget
 from protolink_sync.a2a.wire import Message, MessageSendParams, SendConfiguration
-from protolink_sync.security import caller_headers, check_header
+from protolink_sync.security import check_header
 
 __all__ = [
     "bound",
@@ -19,15 +19,10 @@ __all__ = [
     "check_id",
     "check_switch",
     "checked_extensions",
-    "checked_headers",
     "idle_seconds",
     "left",
     "send_params",
 ]
-
-_OWN_HEADERS = frozenset(
-    ("a2a-extensions", "a2a-version", "accept", "content-type", "x-a2a-extensions")
-)
 
 # What is left of a budget that is spent, as a timeout: the next request ends at once.
 _SHORTEST = 1e-6
@@ -71,23 +66,6 @@ def checked_extensions(extensions: Sequence[str]) -> tuple[str, ...]:
         if not uri or "," in uri or " " in uri:
             raise ValueError(f"extensions has {uri!r}, which is no URI")
     return tuple(extensions)
-
-
-def checked_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the caller's headers.
-
-    Raises:
-        TypeError: A name or a value is no text.
-        ValueError: A header is not allowed, or is one that A2A calls have of their own.
-    """
-    checked = caller_headers(headers)
-    own = sorted(name for name in checked if name.lower() in _OWN_HEADERS)
-    if own:
-        raise ValueError(
-            f"headers= has {', '.join(own)}, which A2A calls set themselves: leave it out "
-            "(extensions= names extensions, dialect= the version)"
-        )
-    return checked
 
 
 def idle_seconds(idle_timeout: float | None) -> float:

@@ -105,6 +105,11 @@ class RpcCodec:
         if _is_events(reply):
             # Some servers frame the one answer as an event (B59).
             found = EventReader(len(body)).feed(body + b"\n\n")
+            if len(found) > 1:
+                raise TransportProtocolError(
+                    f"{context.where}: the answer is a stream of {len(found)} events, not one "
+                    "answer; stream_message reads those"
+                )
             body = found[0] if found else b""
         return self._result(body, context, _about(reply))
 

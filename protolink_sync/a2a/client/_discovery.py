@@ -71,6 +71,8 @@ class _State:
     # Why there is no card, and what was learned by asking without one.
     failure: Exception | None = None
     learned: WireDialect | None = None
+    # How often the rules of the selection were changed: one by old rules is not kept.
+    rules: int = 0
 
 
 class Discovery:
@@ -155,6 +157,7 @@ class Discovery:
         state = self._state
         if state.target is not None:
             return state.target
+        rules = state.rules
         if state.card is None and state.failure is None:
             state = self._asked(budget, again=False)
         if state.card is None:
@@ -165,14 +168,15 @@ class Discovery:
         target = Target(
             chosen.url, chosen.dialect, chosen.tenant, chosen.is_cross_origin, state.card
         )
-        if self._keep(state.card, target) and chosen.warning is not None:
+        if self._keep(state.card, target, rules) and chosen.warning is not None:
             _log.warning("%s", chosen.warning)
         return target
 
-    def _keep(self, card: AgentCard, target: Target) -> bool:
-        """Keep a selection, unless another thread has, or the card is another one by now."""
+    def _keep(self, card: AgentCard, target: Target, rules: int) -> bool:
+        """Keep a selection, unless another thread has, or card or rules are others by now."""
         with self._lock:
-            if self._state.card is not card or self._state.target is not None:
+            now = self._state
+            if now.card is not card or now.target is not None or now.rules != rules:
                 return False
             self._state = attrs.evolve(self._state, target=target)
             return True
@@ -180,7 +184,7 @@ class Discovery:
     def select_again(self) -> None:
         """Forget the selection, so that the next call selects from the card anew."""
         with self._lock:
-            self._state = attrs.evolve(self._state, target=None)
+            self._state = attrs.evolve(self._state, target=None, rules=self._state.rules + 1)
 
     def learn(self, dialect: WireDialect) -> None:
         """Remember in which dialect an agent without a card has answered."""
@@ -194,7 +198,8 @@ class Discovery:
         """Forget that there is no card if the agent answers to nothing: it may be starting."""
         with self._lock:
             if isinstance(self._state.failure, (TransportConnectionError, TransportTimeoutError)):
-                self._state = _State(learned=self._state.learned)
+                state = self._state
+                self._state = _State(learned=state.learned, rules=state.rules)
 
     # --- the request -------------------------------------------------------------------------
 
@@ -211,14 +216,16 @@ class Discovery:
                     if flight is None:
                         mine = flight = self._flight = Flight()
                 if mine is not None:
-                    return self._fly(state, budget)
+                    return self._fly(state, budget, again)
             finally:
                 if mine is not None:
-                    self._flight = None
-                    mine.land()
+                    try:
+                        self._flight = None
+                    finally:
+                        mine.land()
             flight.wait(f"A2A call to {self._base_url}", self._base_url, budget)
 
-    def _fly(self, before: _State, budget: Budget) -> _State:
+    def _fly(self, before: _State, budget: Budget, again: bool) -> _State:
         try:
             fetched = self._fetch(before.etag, budget)
         except (TransportError, A2AClientError) as error:
@@ -226,10 +233,10 @@ class Discovery:
                 raise  # this caller's time is over: that says nothing of the agent
             if before.card is not None:
                 raise  # the card that is held stays
-            state = _State(failure=error, learned=before.learned)
+            state = _State(failure=error, learned=None if again else before.learned)
             _log.info("no card at %s: %s", self._base_url, one_line(str(error)))
         else:
             state = _State(card=fetched.card or before.card, etag=fetched.etag)
         with self._lock:
-            self._state = state
+            self._state = state = attrs.evolve(state, rules=self._state.rules)
         return state

@@ -14,10 +14,10 @@ from protolink_sync.a2a.client._arguments import (
     bound,
     check_switch,
     checked_extensions,
-    checked_headers,
 )
 from protolink_sync.a2a.client._budget import Budget
 from protolink_sync.a2a.client._calls import Calls, Settings
+from protolink_sync.a2a.client._headers import checked_headers
 from protolink_sync.a2a.client._peer import Peer
 from protolink_sync.a2a.client.schemes import SchemeCredentials
 from protolink_sync.a2a.wire import AgentCard, WireDialect, card_url

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import attrs
 
 from protolink_sync._deadline import CancelToken
 from protolink_sync.a2a.client import _operations as ops
@@ -129,7 +133,7 @@ class Messages(Tasks):
                 source,
                 task_id=params.message.task_id or None,
                 cancel_task=self._cancel_streamed,
-                resume=lambda task: self._resubscribed(task, budget, idle, stop_on_interrupted),
+                resume=_Resume(self, budget, idle, stop_on_interrupted),
                 resumes=resume,
             ),
             budget,
@@ -273,18 +277,49 @@ class Messages(Tasks):
             idle,
         )
 
-    def _resubscribed(
-        self, id: str, budget: Budget, idle: float, stop_on_interrupted: bool
-    ) -> EventSource:
-        """Return the further events of a task whose stream was cut."""
+
+class _Resume:
+    """How a stream of one client that was cut is taken up, within the budget of the stream."""
+
+    def __init__(
+        self, client: Messages, budget: Budget, idle: float, stop_on_interrupted: bool
+    ) -> None:
+        self._client = client
+        self._budget = budget
+        self._idle = idle
+        self._stop_on_interrupted = stop_on_interrupted
+
+    def subscribe(self, id: str, ending: CancelToken) -> EventSource:
+        """Return the further events of a task."""
+        budget = self._joined(ending)
         try:
-            source: EventSource = self._subscribed(
-                id, budget, idle, stop_on_interrupted, lambda source: source
+            source: EventSource = self._client._subscribed(
+                id, budget, self._idle, self._stop_on_interrupted, lambda source: source
             )
             return source
         except A2AUnsupportedOperationError:
             # So an agent says that the task has ended meanwhile.
-            task = self.get_task(id, timeout=left(budget), cancel=budget.cancel)
+            task = self._task(id, budget)
             if not (task.is_terminal or task.status.state.is_interrupted):
                 raise
             return OneEvent(StreamEvent(task=task))
+
+    def get_task(self, id: str, ending: CancelToken) -> Task:
+        """Return the task as it stands."""
+        return self._task(id, self._joined(ending))
+
+    def _task(self, id: str, budget: Budget) -> Task:
+        return self._client.get_task(id, timeout=left(budget), cancel=budget.cancel)
+
+    def _joined(self, ending: CancelToken) -> Budget:
+        """Return the budget with a token that the caller's and the stream's end both cancel."""
+        given = self._budget.cancel
+        if given is not None:
+            given.on_cancel(functools.partial(_pass_on, weakref.ref(ending), given))
+        return attrs.evolve(self._budget, cancel=ending)
+
+
+def _pass_on(ending: weakref.ref[CancelToken], given: CancelToken) -> None:
+    token = ending()
+    if token is not None:
+        token.cancel(given.reason)

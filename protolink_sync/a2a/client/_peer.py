@@ -37,6 +37,8 @@ _Stream = TypeVar("_Stream")
 
 # This status says, like two JSON-RPC errors, that another dialect may be understood (B85).
 _NOT_UNDERSTOOD = 400
+# A JSON-RPC error with that status counts if it says that no method was carried out.
+_BEFORE_THE_METHOD = (-32700, -32600, -32601, -32009)
 
 
 class Peer:
@@ -245,5 +247,7 @@ def read_card(value: Any, url: str) -> AgentCard:
 
 def _is_other_dialect(error: A2ARpcError | TransportRemoteError) -> bool:
     if isinstance(error, TransportRemoteError):
-        return error.status_code == _NOT_UNDERSTOOD
+        told = error.__cause__
+        is_silent = not isinstance(told, A2ARpcError) or told.code in _BEFORE_THE_METHOD
+        return error.status_code == _NOT_UNDERSTOOD and is_silent
     return jsonrpc.is_other_dialect(error)

@@ -145,4 +145,6 @@ class A2AClient(Messages, Pushing):
         """
         if not isinstance(method, str) or not method:
             raise ValueError(f"method is {method!r}, must be the name of a method")
+        if dialect is not None and not isinstance(dialect, WireDialect):
+            raise TypeError(f"dialect is {dialect!r}, must be a WireDialect or None")
         return self._peer.verbatim(method, params, dialect, self._budget(timeout, cancel))

@@ -60,6 +60,10 @@ class PushReceiver:
         for name, value in (("token", token), ("authorization", authorization)):
             if value is not None and not isinstance(value, str):
                 raise TypeError(f"{name} is a {type(value).__name__}, must be a str or None")
+        if isinstance(expects, str):
+            raise TypeError("expects is a str, must be a collection of ids: expects={'...'}")
+        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
+            raise ValueError(f"max_bytes is {max_bytes!r}, must be an int of 1 or more")
         self._on_event = on_event
         self._token = token
         self._authorization = authorization

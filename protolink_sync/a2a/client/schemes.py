@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from protolink_sync.a2a.client._headers import checked_headers
 from protolink_sync.a2a.wire import AgentCard, SecurityScheme
 from protolink_sync.errors import A2AClientError
 from protolink_sync.security import APIKey, BasicAuth, BearerToken, check_header
@@ -101,11 +102,22 @@ class SchemeCredentials:
                 check_header(where, key, what=f"the cookie of scheme {name!r}")
                 cookies.append(f"{where}={key}")
             else:
-                # Its name comes from the peer: the same rules as for the caller's own.
-                headers.update(APIKey(key, where).headers())
+                headers.update(_in_header(name, where, key))
         if cookies:
             headers["Cookie"] = "; ".join(cookies)
         return headers, f"?{'&'.join(query)}" if query else ""
+
+
+def _in_header(name: str, header: str, key: str) -> dict[str, str]:
+    """Return the header that a card names, by the same rules as for one of the caller's own."""
+    try:
+        checked = APIKey(key, header).headers()
+        return checked_headers(checked)
+    except ValueError as error:
+        raise A2AClientError(
+            f"the card's scheme {name!r} wants the credential in the header {header!r}, which "
+            f"cannot be: {error}"
+        ) from error
 
 
 def _text(name: str, credential: BearerToken | BasicAuth) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+from protolink_sync._deadline import CancelToken
 from protolink_sync.a2a.wire import StreamEvent, Task, TaskAssembly
 from protolink_sync.errors import (
     A2AClientError,
@@ -12,11 +13,24 @@ from protolink_sync.errors import (
     StreamInterruptedError,
     TransportError,
     TransportProtocolError,
+    TransportTimeoutError,
 )
 from protolink_sync.models import RunEvent
 from protolink_sync.streaming import EventSource, EventStream
 
-__all__ = ["A2AEventStream", "OneEvent"]
+__all__ = ["A2AEventStream", "OneEvent", "Resume"]
+
+_Answer = TypeVar("_Answer")
+
+
+class Resume(Protocol):
+    """How a stream that was cut is taken up."""
+
+    def subscribe(self, id: str, ending: CancelToken) -> EventSource:
+        """Return the further events of a task."""
+
+    def get_task(self, id: str, ending: CancelToken) -> Task:
+        """Return the task as it stands."""
 
 
 class A2AEventStream(EventStream):
@@ -40,13 +54,17 @@ class A2AEventStream(EventStream):
         *,
         task_id: str | None,
         cancel_task: Callable[[str, str | None, float | None], Task],
-        resume: Callable[[str], EventSource] | None = None,
+        resume: Resume | None = None,
         resumes: int = 0,
     ) -> None:
         self._assembly = TaskAssembly()
         self._cancel_task = cancel_task
         self._resume = resume
         self._resumes = resumes
+        # Since a cut that was taken up; None once an event has told the whole task again.
+        self._cut: StreamInterruptedError | None = None
+        # Ends what takes the stream up, where close() finds no worker to end.
+        self._ending = CancelToken()
         super().__init__(source, task_id=task_id)
 
     # --- reading -----------------------------------------------------------------------------
@@ -62,24 +80,59 @@ class A2AEventStream(EventStream):
         return event
 
     def _take(self) -> None:
-        try:
-            super()._take()
-        except StreamInterruptedError as cut:
-            if self._resumes < 1 or self._resume is None or self._task_id is None:
-                raise
-            self._resumes -= 1
+        while True:
             try:
-                source = self._resume(self._task_id)
-            except (TransportError, A2AClientError) as error:
-                raise cut from error  # it has the task as far as it came
-            self._start(source)
+                super()._take()
+                return
+            except StopIteration:
+                self._fill_gap()
+                raise
+            except StreamInterruptedError as cut:
+                if self._resumes < 1 or self._resume is None:
+                    raise
+                if not self._events or self._task_id is None:
+                    raise  # nobody knows that the message has arrived
+                self._resumes -= 1
+                self._cut = cut
+                self._start(self._asked(lambda resume, id: resume.subscribe(id, self._ending)))
             if self._closed:  # by another thread, meanwhile
                 self._release()
-            self._take()
+
+    def _fill_gap(self) -> None:
+        """Ask for the task where nobody has told again what was said during a cut."""
+        if self._cut is None or self._closed:
+            return
+        task = self._asked(lambda resume, id: resume.get_task(id, self._ending))
+        self._cut = None
+        self._assembly = TaskAssembly()
+        self._assembly.see(StreamEvent(task=task))
+
+    def _asked(self, ask: Callable[[Resume, str], _Answer]) -> _Answer:
+        """Ask the agent what was missed; where it does not tell, the stream ends with the cut."""
+        assert self._resume is not None
+        assert self._task_id is not None
+        assert self._cut is not None
+        ended: Exception
+        try:
+            return ask(self._resume, self._task_id)
+        except CallCancelledError as error:
+            if self._closed:
+                raise StopIteration from None
+            ended = error
+        except (TransportError, A2AClientError) as error:
+            spent = isinstance(error, TransportTimeoutError) and not error.retryable
+            ended = error if spent else self._cut  # which has the task as far as it came
+            if ended is not error:
+                ended.__cause__ = error
+        if self._end is not None:
+            self._end.error = ended  # for every further next
+        raise ended
 
     def _see(self, event: StreamEvent) -> None:
         self._events += 1
         self._assembly.see(event)
+        if event.task is not None:
+            self._cut = None
         if event.state is not None:
             self._last_state = event.state.value
         if event.task_id:
@@ -87,7 +140,10 @@ class A2AEventStream(EventStream):
 
     @property
     def task(self) -> Task | None:  # type: ignore[override]
-        """The task as far as the events that were read tell; None before the first one."""
+        """The task as far as the events that were read tell; None before the first one.
+
+        Each look makes a copy, which the caller may keep and change.
+        """
         return self._assembly.task
 
     def result(self) -> Task:  # type: ignore[override]
@@ -102,9 +158,9 @@ class A2AEventStream(EventStream):
         """
         for _ in self:
             pass
-        if self._closed:
-            raise CallCancelledError("the stream was closed before the task was finished")
         task = self.task
+        if self._closed and (task is None or not task.is_terminal):
+            raise CallCancelledError("the stream was closed before the task was finished")
         if task is None:
             raise TransportProtocolError("the stream ended without an event that tells of a task")
         return task
@@ -114,23 +170,40 @@ class A2AEventStream(EventStream):
 
         Text of artifacts comes at once; an answer that is told by a message comes with the end.
         """
-        told: list[str] = []
-        last = None
+        for _, piece in self._told():
+            if piece:
+                yield piece
+
+    def _told(self) -> Iterator[tuple[StreamEvent | None, str]]:
+        """Return the events, each with what it adds to the answer."""
+        told, last = "", ""
         for event in self:
-            update = event.artifact_update
-            if update is None or not update.artifact.text:
-                continue
-            # One artifact below the other, as in Task.text.
-            parted = "\n" if told and update.artifact.artifact_id != last else ""
-            last = update.artifact.artifact_id
-            told.append(parted + update.artifact.text)
-            yield told[-1]
+            piece = ""
+            if event.task is not None:
+                # What it has beyond the pieces before it: all of it, after a subscription.
+                texts = [artifact for artifact in event.task.artifacts if artifact.text]
+                whole = "\n".join(artifact.text for artifact in texts)
+                if whole.startswith(told):
+                    piece = whole[len(told) :]
+                    last = texts[-1].artifact_id if texts else last
+            elif event.artifact_update is not None and event.text:
+                # One artifact below the other, as in Task.text.
+                id = event.artifact_update.artifact.artifact_id
+                piece = ("\n" if told and id != last else "") + event.text
+                last = id
+            told += piece
+            yield event, piece
+        rest = self._rest(told)
+        if rest:
+            yield None, rest
+
+    def _rest(self, told: str) -> str:
+        """Return what the answer has beyond what was told of it."""
         task = self.task
-        if task is None:
-            return
-        whole, known = task.text, "".join(told)
-        if whole.startswith(known) and len(whole) > len(known):
-            yield whole[len(known) :]
+        answer = "" if task is None else task.text
+        if answer.startswith(told):
+            return answer[len(told) :]
+        return "" if told.endswith(answer) else f"\n{answer}"
 
     def raw_text(self) -> Iterator[str]:
         """Return every text in the events, as it is sent."""
@@ -148,6 +221,15 @@ class A2AEventStream(EventStream):
 
     # --- ending ------------------------------------------------------------------------------
 
+    def close(self) -> None:
+        """End the stream: worker and connection are gone within 100 ms. Any thread, any time.
+
+        What was not read yet is dropped; the task goes on at the agent.
+        """
+        self._closed = True
+        self._ending.cancel()
+        super().close()
+
     def cancel(  # type: ignore[override]
         self, reason: str | None = None, timeout: float | None = None
     ) -> Task:
@@ -164,6 +246,9 @@ class A2AEventStream(EventStream):
             A2ARpcError: The agent did not accept it.
             RuntimeError: No event has told the id of the task yet.
         """
+        task = self.task
+        if task is not None and task.is_terminal:
+            return task
         if self._task_id is None:
             raise RuntimeError(
                 "the id of this task is not known yet: read an event first (its task_id tells it)"

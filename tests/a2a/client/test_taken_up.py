@@ -1,0 +1,193 @@
+"""Streams that are taken up after a cut (``resume``): nothing lost, nothing shown as success."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from protolink_sync import CancelToken
+from protolink_sync.a2a import TaskState
+from protolink_sync.errors import (
+    CallCancelledError,
+    StreamInterruptedError,
+    TransportTimeoutError,
+)
+from tests.a2a.client.scenes import heard, until
+from tests.a2a.scripted import (
+    HOLD,
+    SSE,
+    artifact,
+    artifact_update,
+    error,
+    old_card,
+    result,
+    sent,
+    status_update,
+    stream,
+    task,
+)
+
+BEGIN = sent(task("working"))
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_what_was_said_during_the_cut_is_asked_for_if_nobody_tells_it_again(old, meet):
+    """0.3 agents begin a subscription with what comes next, not with the task (Q: 0.3.26)."""
+    whole = task("completed", old=old, artifacts=[artifact("Hello", " world", old=old)])
+    names = ("message/stream", "tasks/resubscribe", "tasks/get")
+    if not old:
+        names = ("SendStreamingMessage", "SubscribeToTask", "GetTask")
+    first = stream(task("working", old=True) if old else BEGIN, artifact_update("Hel", old=old))
+    rest = stream(
+        artifact_update(" world", old=old, append=True),
+        status_update("completed", old=old, **({"final": True} if old else {})),
+    )
+    words = {"card": old_card()} if old else {}
+    agent, client = meet(
+        methods=dict(zip(names, (first, rest, result(whole)), strict=True)), **words
+    )
+
+    seen = heard(lambda: client.stream_message("hi", resume=1))
+
+    assert seen.error is None
+    assert seen.task.text == "Hello world"
+    assert agent.methods == list(names)
+
+
+def test_a_gap_that_nobody_fills_is_no_success(meet):
+    _, client = meet(
+        methods={
+            "SendStreamingMessage": stream(BEGIN, artifact_update("Hel")),
+            "SubscribeToTask": stream(status_update("completed")),
+            "GetTask": error(-32001),
+        }
+    )
+    events = client.stream_message("hi", resume=1)
+
+    for _ in range(2):
+        with pytest.raises(StreamInterruptedError) as caught:
+            list(events)
+        assert caught.value.task is not None
+
+
+def test_a_stream_without_any_event_is_not_taken_up(meet):
+    """Nobody knows then whether the message has arrived, whatever the task says."""
+    agent, client = meet(
+        methods={
+            "SendStreamingMessage": [SSE, {"op": "close"}],
+            "SubscribeToTask": stream(sent(task("input-required"))),
+        }
+    )
+
+    seen = heard(lambda: client.stream_message("Athens", task_id="t1", resume=1))
+
+    assert isinstance(seen.error, StreamInterruptedError)
+    assert agent.methods == ["SendStreamingMessage"]
+
+
+def test_close_ends_a_stream_that_is_being_taken_up(meet):
+    agent, client = meet(methods={"SendStreamingMessage": stream(BEGIN), "SubscribeToTask": [HOLD]})
+    events = client.stream_message("hi", resume=1)
+    next(events)
+    rest = []
+    reader = threading.Thread(target=lambda: rest.extend(events))
+    reader.start()
+    until(lambda: len(agent.calls) == 2)
+
+    events.close()
+
+    reader.join(5)
+    assert not reader.is_alive()
+    assert rest == []
+
+
+def test_a_token_ends_a_stream_that_is_being_taken_up(meet):
+    agent, client = meet(methods={"SendStreamingMessage": stream(BEGIN), "SubscribeToTask": [HOLD]})
+    token = CancelToken()
+    events = client.stream_message("hi", resume=1, cancel=token)
+    next(events)
+
+    def cancel() -> None:
+        until(lambda: len(agent.calls) == 2)
+        token.cancel("enough")
+
+    threading.Thread(target=cancel).start()
+
+    with pytest.raises(CallCancelledError) as caught:
+        next(events)
+
+    assert caught.value.reason == "enough"
+
+
+def test_a_budget_that_ends_while_it_is_taken_up_is_a_time_out(meet):
+    _, client = meet(methods={"SendStreamingMessage": stream(BEGIN), "SubscribeToTask": [HOLD]})
+    events = client.stream_message("hi", resume=1, timeout=0.5)
+
+    for _ in range(2):
+        with pytest.raises(TransportTimeoutError):
+            list(events)
+
+
+def test_many_cuts_are_taken_up_one_after_the_other(meet):
+    """In a loop, not by recursion."""
+    _, client = meet(
+        methods={
+            "SendStreamingMessage": stream(BEGIN),
+            "SubscribeToTask": stream(BEGIN),
+        }
+    )
+
+    seen = heard(lambda: client.stream_message("hi", resume=1100))
+
+    assert isinstance(seen.error, StreamInterruptedError)
+    assert len(seen.events) == 1101
+
+
+def test_text_in_the_task_of_a_subscription_counts(meet):
+    _, client = meet(
+        stream(
+            sent(task("working", artifacts=[artifact("Hel")])),
+            artifact_update("lo", append=True),
+            status_update("completed"),
+        )
+    )
+
+    events = client.subscribe("t1")
+
+    assert list(events.text()) == ["Hel", "lo"]
+
+
+def test_a_task_that_tells_again_what_is_known_gives_only_the_rest(meet):
+    _, client = meet(
+        methods={
+            "SendStreamingMessage": stream(BEGIN, artifact_update("Hel")),
+            "SubscribeToTask": stream(
+                sent(task("working", artifacts=[artifact("Hello")])),
+                artifact_update(" world", append=True),
+                status_update("completed"),
+            ),
+        }
+    )
+
+    assert list(client.stream_message("hi", resume=1).text()) == ["Hel", "lo", " world"]
+
+
+def test_a_closing_message_follows_the_artifacts_on_a_line_of_its_own(meet):
+    _, client = meet(stream(BEGIN, artifact_update("Report"), status_update("completed", "Done.")))
+
+    events = client.stream_message("hi")
+
+    assert list(events.text()) == ["Report", "\nDone."]
+    assert events.task.text == "Done."
+
+
+def test_a_finished_task_is_returned_after_its_stream_was_closed(meet):
+    agent, client = meet(stream(BEGIN, status_update("completed", "done")))
+
+    with client.stream_message("hi") as events:
+        list(events)
+
+    assert events.result().status.state is TaskState.COMPLETED
+    assert events.cancel().status.state is TaskState.COMPLETED
+    assert agent.methods == ["SendStreamingMessage"]
