@@ -8,6 +8,7 @@ either, and made again if it was interrupted.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -114,7 +115,10 @@ class Execution:
             self._fail(RefusedError(500, "the request was interrupted", "InterruptedError"))
 
     def _fail(self, error: BaseException) -> None:
-        if isinstance(error, Exception) and not isinstance(error, RefusedError):
+        # Outside the main thread nobody can mean the process: sys.exit(), a cancelled task.
+        is_main = threading.current_thread() is threading.main_thread()
+        is_failure = isinstance(error, Exception) or not is_main
+        if is_failure and not isinstance(error, RefusedError):
             _log.error("%s failed", self._spec.name, exc_info=error)
             refused = RefusedError(500, str(error), type(error).__name__, told=False)
             refused.__cause__ = error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import inspect
 import threading
@@ -100,7 +101,10 @@ def _steps(pieces: AsyncGenerator[Any, None]) -> Generator[Any, None, None]:
         while True:
             loop.run_forever()
             if task.done():
-                return task.result()
+                try:
+                    return task.result()
+                except asyncio.CancelledError as error:
+                    raise _cancelled() from error
             yield given.pop()
             goes_on.set_result(True)
     finally:
@@ -110,7 +114,8 @@ def _steps(pieces: AsyncGenerator[Any, None]) -> Generator[Any, None, None]:
                     task.cancel()
                 else:
                     goes_on.set_result(False)
-                loop.run_until_complete(task)
+                with contextlib.suppress(asyncio.CancelledError):
+                    loop.run_until_complete(task)
             _end_tasks(loop)
         finally:
             loop.close()
@@ -133,6 +138,8 @@ def _run(awaitable: Any) -> Any:
         loop = asyncio.new_event_loop()
         try:
             return loop.run_until_complete(main())
+        except asyncio.CancelledError as error:
+            raise _cancelled() from error
         finally:
             try:
                 _end_tasks(loop)
@@ -140,6 +147,11 @@ def _run(awaitable: Any) -> Any:
                 loop.close()
 
     return _in_a_thread(run) if _has_running_loop() else run()
+
+
+def _cancelled() -> RuntimeError:
+    """Return what a function's own cancellation is to the one who asked: a failure."""
+    return RuntimeError("the agent's own work was cancelled in it")
 
 
 def _has_running_loop() -> bool:

@@ -48,6 +48,7 @@ class Channel:
         self._drained = threading.Condition(self._lock)
         self._events = 0
         self._bytes = 0
+        self._last = 0
         self._taken_events = 0
         self._taken_bytes = 0
         self.closed = False
@@ -65,13 +66,16 @@ class Channel:
         """
         self._events += len(events)
         self._bytes += size
+        self._last = size
         self._queue.put((events, size))
 
     def is_full(self) -> bool:
         """Return whether the worker has to wait before it reads on."""
+        waiting = self._bytes - self._taken_bytes
         return not self.closed and (
             self._events - self._taken_events >= _MAX_EVENTS
-            or self._bytes - self._taken_bytes >= _MAX_BYTES
+            # With room for one more like the last: what is read next is held too.
+            or (waiting > 0 and waiting + self._last >= _MAX_BYTES)
         )
 
     def wait_for_room(self, is_over: Callable[[], bool]) -> None:

@@ -94,6 +94,8 @@ class AnswerText:
         self._step, self._begin, self._is_held, self._prose = step, "", False, []
 
     def _final(self, content: Any) -> str:
+        if content is None:
+            content = ""  # as in Task.text: there is no answer
         answer = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
         told = ["".join(self._since), "".join(self._prose)]
         self._begin_step(None)

@@ -317,8 +317,12 @@ class EventStream:
         What was not read yet is dropped. See the class for what that means for the task.
         """
         self._closed = True
-        # Not by the finalizer: one that an interrupt leaves in the middle is not run again.
-        self._leave()
+        # Not by the finalizer: one that an interrupt leaves in the middle is not run again. Twice,
+        # because Ctrl-C may come at any line.
+        try:
+            self._leave()
+        finally:
+            self._leave()
         self._release.detach()
         if self._worker is not threading.current_thread():
             self._worker.join(_END_ON_ITS_WAY)

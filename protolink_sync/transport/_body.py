@@ -60,8 +60,12 @@ class BodyReader:
                 data = self._next()
             else:
                 data = inflater.take(b"" if inflater.held else self._next())
-            if data or (self.at_end and not (inflater is not None and inflater.held)):
+            if data:
                 return data
+            if self.at_end and not (inflater is not None and inflater.held):
+                if inflater is not None and not inflater.is_whole:
+                    raise http.client.IncompleteRead(b"")
+                return b""
 
     def _next(self) -> bytes:
         """Return the next bytes of the body, still compressed; empty where only framing came."""
@@ -104,6 +108,12 @@ class _Inflater:
         self._member = zlib.decompressobj(window_bits)
         # What came and was not inflated yet: there may be more bytes in it than in one step.
         self.held = b""
+        self._has_begun = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a body that ends here was not cut: nothing has begun, or all has ended."""
+        return self._member.eof or not self._has_begun
 
     def take(self, data: bytes) -> bytes:
         """Take the next bytes of the body and return the next inflated ones, if there are any."""
@@ -114,6 +124,7 @@ class _Inflater:
                 self._member = zlib.decompressobj(self._window_bits)
         if not data:
             return b""
+        self._has_begun = True
         member = self._member
         found = member.decompress(data, _READ_BYTES)
         self.held = member.unused_data if member.eof else member.unconsumed_tail

@@ -102,12 +102,15 @@ def checked_proxy(proxy: str) -> str:
 
 
 def proxy_tls(tls: TLSConfig | None) -> TLSConfig | None:
-    """Return how a proxy is spoken to over TLS: checked like a peer, but not told who calls.
+    """Return how a proxy is spoken to over TLS: checked in any case, but not told who calls.
 
     Args:
-        tls: What the peers are spoken to with. Its certificate is meant for them alone.
+        tls: What the peers are spoken to with. Its certificate is meant for them alone, and so
+            is the leave to be another host.
     """
-    return None if tls is None else attrs.evolve(tls, certfile=None, keyfile=None)
+    if tls is None:
+        return None
+    return attrs.evolve(tls, certfile=None, keyfile=None, check_hostname=True)
 
 
 def authority_file() -> str | None:

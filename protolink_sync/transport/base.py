@@ -235,7 +235,9 @@ class Transport(Calls):
         self, call: Call, context: TransportRequestContext, error: BaseException | None
     ) -> None:
         """Count a stream and free what it held (the worker)."""
-        if error is not None:
+        if call.ended == "left":
+            pass  # cancelled, whatever its last read came to: nobody is told
+        elif error is not None:
             self._account(call, context, error)
             if isinstance(error, StreamInterruptedError):
                 _log.info("%s: the stream was cut, request %s", context.where, context.request_id)

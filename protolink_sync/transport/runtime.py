@@ -41,31 +41,28 @@ _inside: contextvars.ContextVar[tuple[Transport, ...]] = contextvars.ContextVar(
 class _Job:
     """One call on its way to a handler and back. The one who waits can be called off.
 
-    A worker runs the handler, the caller does the rest; when he has left, a worker does it.
+    All that takes the agent's time is done by a worker: nothing could end it in the caller.
     """
 
-    __slots__ = ("_execution", "_is_handled", "_is_left", "_over", "_workers", "context")
+    __slots__ = ("_execution", "_over", "context")
 
-    def __init__(self, execution: Execution, workers: _Workers) -> None:
+    def __init__(self, execution: Execution) -> None:
         self._execution = execution
-        self._workers = workers
         # The caller's context variables, so that a handler's log lines and spans find them.
         self.context = contextvars.copy_context()
         # Its put() is re-entrant: a signal handler may cut.
         self._over: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        self._is_handled = False
-        self._is_left = False
 
     def run(self) -> None:
-        """Have the handler work; end the call, if nobody else does (a worker)."""
-        if not self._is_handled:
-            self.context.run(self._execution.handle)
-            self._is_handled = True
-            self._over.put(True)
-        # Of this and take_back() at least one sees what the other has noted.
-        if self._is_left:
-            with contextlib.suppress(RefusedError):
-                self._execution.finish()
+        """Have the handler work, and what it returned encoded (a worker)."""
+        self.context.run(self._work)
+        self._over.put(True)
+
+    def _work(self) -> None:
+        self._execution.handle()
+        with contextlib.suppress(BaseException):  # the one who waits gets it from finish()
+            self._execution.finish()
+        self._execution.give_up()
 
     def wait(self) -> bytes | None:
         """Return the answer, or None if the call was ended.
@@ -86,10 +83,7 @@ class _Job:
         self._over.put(False)
 
     def take_back(self) -> None:
-        """Let a handler that still runs, and what follows it, come to the end alone."""
-        self._is_left = True
-        if self._is_handled and not self._execution.is_over:
-            self._workers.start(self)
+        """Nothing is held: a handler that still runs comes to its end alone."""
 
 
 class _StreamJob:
@@ -120,8 +114,11 @@ class _StreamJob:
         end: BaseException | None = None
         try:
             self.context.run(self._run)
+        except RefusedError as refused:
+            end = refused
         except BaseException as error:
-            end = error
+            end = RefusedError(500, str(error), type(error).__name__)
+            end.__cause__ = error
         self._events.put(end)
 
     def _run(self) -> None:
@@ -260,10 +257,13 @@ class _Workers:
         try:
             return jobs.get(timeout=_IDLE_SECONDS)
         except queue.Empty:
-            try:
+            with contextlib.suppress(ValueError):
                 self._idle.remove(jobs)
-            except ValueError:  # somebody has taken it at this moment and will put a job in
-                return jobs.get()
+                return None
+        # Somebody has taken it at this moment and puts a job in, unless he was interrupted.
+        try:
+            return jobs.get(timeout=_IDLE_SECONDS)
+        except queue.Empty:
             return None
 
 
@@ -334,8 +334,7 @@ class RuntimeTransport(Transport):
         host = self._host(context)
         try:
             job = _Job(
-                host.begin(request.method, request.path, request.body, context.idempotency_key),
-                self._workers,
+                host.begin(request.method, request.path, request.body, context.idempotency_key)
             )
             self._start(job, deadline, context)
             answer = job.wait()

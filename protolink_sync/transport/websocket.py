@@ -275,10 +275,13 @@ class WebSocketTransport(Transport):
             raise self._typed(error, request, deadline, "reply") from error
         if deadline.ended is not None:
             raise self._ended(deadline, context)
-        # More than one message: what the others answer nobody has asked.
+        # More than one message: what the others answer nobody has asked. Nor is a connection kept
+        # after an id of the caller's own, which may come again: a late answer would have it too.
+        options = deadline.options
+        is_ours = options is None or options.request_id is None
         keep = (
             functools.partial(pool.give_back, connection, deadline)
-            if len(messages) == 1
+            if len(messages) == 1 and is_ours
             else lambda: None
         )
         return _Answer(200, "", {}, messages[0], keep)
@@ -467,6 +470,8 @@ class _WebSocketStream:
 
     def close(self, finished: bool) -> None:
         """Close the connection; after the last event with a close frame."""
-        if finished and self._call.release():
-            self._connection.rest()
+        if finished:
+            # Not the call's any more, also where it was ended meanwhile: nobody else closes it.
+            if self._call.release():
+                self._connection.rest()
             self._connection.close()

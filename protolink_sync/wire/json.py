@@ -108,7 +108,7 @@ def dump_data(data: Any) -> bytes:
     if to_dict is None:
         # Here keys become text, where json.dumps would write two of the same text, and NaN shows.
         return dumps(jsonable(data), finite=True)
-    return dumps(to_dict(), finite=isinstance(data, Task))
+    return dumps(to_dict(), finite=type(data) is Task)
 
 
 def loads(data: bytes) -> Any:

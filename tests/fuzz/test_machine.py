@@ -273,3 +273,17 @@ def test_what_came_before_a_peers_end_is_told_when_its_pings_cannot_be_answered_
                 next(stream)
     finally:
         peer.stop()
+
+
+@pytest.mark.parametrize("scheme", ["http", "ws"])
+def test_a_stream_left_when_its_last_event_has_come_leaves_no_connection(scheme):
+    """Found by the machine: the fixture of all tests sees the descriptors, warnings are errors."""
+    peer = Peer(scheme)
+    kind = {"http": SSEJSONRPCTransport, "ws": WebSocketTransport}[scheme]
+    try:
+        with kind(trust_env=False) as client:
+            for _ in range(20):
+                task = Task.create(Message.user("event final"))
+                client.subscribe(peer.url, task, idle_timeout=LIMIT).close()
+    finally:
+        peer.stop()

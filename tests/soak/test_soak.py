@@ -58,7 +58,6 @@ def test_the_proxy_cuts_connections_within_what_they_carry():
         assert proxy.cuts == 1
 
 
-@pytest.mark.xfail(reason="Transport._stream_over counts it as failed", strict=True)
 def test_a_stream_that_its_reader_leaves_counts_as_cancelled():
     gate = threading.Event()
 

@@ -87,8 +87,8 @@ def test_the_end_wakes_the_reader(channel, end):
     [
         (BATCH - 1, 0, False),
         (BATCH, 0, True),
-        (1, 4 * 1024 * 1024 - 1, False),
-        (1, 4 * 1024 * 1024, True),
+        (1, 2 * 1024 * 1024 - 1, False),
+        (1, 2 * 1024 * 1024, True),
         (0, 0, False),
     ],
 )
@@ -160,3 +160,14 @@ def test_all_events_pass_in_order_between_two_threads(channel):
     assert found == list(range(count))
     worker.join(LIMIT)
     assert not worker.is_alive()
+
+
+def test_a_channel_has_room_for_one_more_like_the_last():
+    """Of events just below the bound two would be held else: one waiting, one on its way."""
+    channel = Channel()
+
+    channel.put(["large"], 3 * 1024 * 1024)
+    assert channel.is_full()
+
+    channel.take()
+    assert not channel.is_full()  # whatever the last one was: nothing waits

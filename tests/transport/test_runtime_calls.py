@@ -119,19 +119,19 @@ def test_a_retry_waits_for_the_attempt_that_was_left(agent):
 
 
 class Answer(Task):
-    """A task that is interrupted when it is written, as often as it is told."""
+    """A task that waits when it is written."""
 
-    interrupts = 0
+    begun = threading.Event()
+    go = threading.Event()
 
     def to_dict(self):
-        if Answer.interrupts:
-            Answer.interrupts -= 1
-            raise KeyboardInterrupt
+        Answer.begun.set()
+        Answer.go.wait(LIMIT)
         return super().to_dict()
 
 
-def test_an_interrupt_of_the_callers_part_loses_nothing(client, monkeypatch):
-    """Ctrl-C comes in the thread that writes the answer: another one does it then."""
+def test_the_budget_ends_a_call_whose_answer_is_being_written(client, monkeypatch):
+    """A caller's thread that wrote it could not be ended. It is remembered all the same."""
     executions = []
 
     class Answering(Agent):
@@ -139,15 +139,53 @@ def test_an_interrupt_of_the_callers_part_loses_nothing(client, monkeypatch):
             executions.append(task.id)
             return Answer(task.id, TaskState.COMPLETED)
 
-    monkeypatch.setattr(Answer, "interrupts", 1)
+    monkeypatch.setattr(Answer, "begun", threading.Event())
+    monkeypatch.setattr(Answer, "go", threading.Event())
     task = Task.create("x")
     with Answering(AgentCard("answering", "d", URL)).serve(URL):
-        with pytest.raises(KeyboardInterrupt):
-            client.send_task(URL, task)
+        with pytest.raises(TransportTimeoutError):
+            client.send_task(URL, task, timeout=0.2)
+        assert Answer.begun.is_set()
+        Answer.go.set()
 
         assert client.send_task(URL, task, timeout=LIMIT).state is TaskState.COMPLETED
     assert executions == [task.id]
-    assert client.transport.metrics.requests_cancelled == 1
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_what_ends_a_handler_does_not_end_its_caller(kind, client):
+    """It was raised in another thread, and means nobody here."""
+
+    class Ending(Agent):
+        def handle_task(self, task):
+            raise kind("enough")
+
+        def handle_task_streaming(self, task):
+            yield {"type": "task_progress", "progress": 1}
+            raise kind("enough")
+
+    with Ending(AgentCard("ending", "d", URL)).serve(URL):
+        with pytest.raises(TransportRemoteError) as caught:
+            client.send_task(URL, Task.create("x"))
+        assert caught.value.error_type == kind.__name__
+
+        with pytest.raises(TransportRemoteError) as caught:
+            list(client.send_task_streaming(URL, Task.create("x")))
+        assert caught.value.error_type == kind.__name__
+
+
+def test_a_handler_that_cancels_itself_has_failed(client):
+    class Cancelling(Agent):
+        async def handle_task(self, task):
+            import asyncio
+
+            inner = asyncio.create_task(asyncio.sleep(LIMIT))
+            inner.cancel()
+            await inner
+
+    with Cancelling(AgentCard("c", "d", URL)).serve(URL):
+        with pytest.raises(TransportRemoteError, match="cancelled in it"):
+            client.send_task(URL, Task.create("x"))
 
 
 def test_a_handlers_error_is_the_cause(client):
