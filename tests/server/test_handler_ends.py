@@ -36,9 +36,12 @@ def test_it_is_an_answer_and_nothing_is_carried_out_twice(end):
     policy = RetryPolicy(max_attempts=3, initial_backoff=0.01)
     transport = HTTPTransport(config=TransportConfig(retry=policy))
     agent = Ending(AgentCard("ending", "d", "http://127.0.0.1"))
-    with agent.serve("http://127.0.0.1:0") as server, transport:
-        with pytest.raises(TransportRemoteError) as caught:
-            AgentClient(transport).send_task(server.url, Task.create("x"))
+    with (
+        agent.serve("http://127.0.0.1:0") as server,
+        transport,
+        pytest.raises(TransportRemoteError) as caught,
+    ):
+        AgentClient(transport).send_task(server.url, Task.create("x"))
 
     assert caught.value.status_code == 500
     assert len(executions) == 1

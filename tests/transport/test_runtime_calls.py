@@ -183,9 +183,11 @@ def test_a_handler_that_cancels_itself_has_failed(client):
             inner.cancel()
             await inner
 
-    with Cancelling(AgentCard("c", "d", URL)).serve(URL):
-        with pytest.raises(TransportRemoteError, match="cancelled in it"):
-            client.send_task(URL, Task.create("x"))
+    with (
+        Cancelling(AgentCard("c", "d", URL)).serve(URL),
+        pytest.raises(TransportRemoteError, match="cancelled in it"),
+    ):
+        client.send_task(URL, Task.create("x"))
 
 
 def test_a_handlers_error_is_the_cause(client):

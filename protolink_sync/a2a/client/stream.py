@@ -18,12 +18,12 @@ from protolink_sync.errors import (
 from protolink_sync.models import RunEvent
 from protolink_sync.streaming import EventSource, EventStream
 
-__all__ = ["A2AEventStream", "OneEvent", "Resume"]
+__all__ = ["A2AEventStream", "OneEvent"]
 
 _Answer = TypeVar("_Answer")
 
 
-class Resume(Protocol):
+class _Resumption(Protocol):
     """How a stream that was cut is taken up."""
 
     def subscribe(self, id: str, ending: CancelToken) -> EventSource:
@@ -54,7 +54,7 @@ class A2AEventStream(EventStream):
         *,
         task_id: str | None,
         cancel_task: Callable[[str, str | None, float | None], Task],
-        resume: Resume | None = None,
+        resume: _Resumption | None = None,
         resumes: int = 0,
     ) -> None:
         self._assembly = TaskAssembly()
@@ -107,7 +107,7 @@ class A2AEventStream(EventStream):
         self._assembly = TaskAssembly()
         self._assembly.see(StreamEvent(task=task))
 
-    def _asked(self, ask: Callable[[Resume, str], _Answer]) -> _Answer:
+    def _asked(self, ask: Callable[[_Resumption, str], _Answer]) -> _Answer:
         """Ask the agent what was missed; where it does not tell, the stream ends with the cut."""
         assert self._resume is not None
         assert self._task_id is not None

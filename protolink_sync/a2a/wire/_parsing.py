@@ -14,6 +14,7 @@ from protolink_sync.a2a.wire._reading import (
 from protolink_sync.a2a.wire.events import StreamEvent, content_of
 from protolink_sync.a2a.wire.message import Message
 from protolink_sync.a2a.wire.params import PushNotificationConfig, TaskPage
+from protolink_sync.a2a.wire.states import Role
 from protolink_sync.a2a.wire.task import Task
 from protolink_sync.errors import ModelError
 
@@ -37,7 +38,7 @@ class Parsing:
         """
         kind, content, place = content_of(members_of(value, "a task or a message", None), None)
         if kind == "message":
-            return Task.of_message(Message.from_dict(content, place))
+            return Task.of_message(_answer(Message.from_dict(content, place)))
         if kind == "task":
             return Task.from_dict(content, place)
         raise _neither(value, "neither a task nor a message")
@@ -59,7 +60,10 @@ class Parsing:
         Raises:
             ModelError: It is no object, or one of a known kind that has not its form.
         """
-        return StreamEvent.from_dict(value)
+        event = StreamEvent.from_dict(value)
+        if event.message is not None:
+            _answer(event.message)
+        return event
 
     def parse_page(self, value: Any) -> TaskPage:
         """Read a page of tasks.
@@ -88,6 +92,15 @@ class Parsing:
         members = members_of(value, "push configurations", None)
         configs = list_at(members, "configs", None, _push)
         return configs, text_at(members, "nextPageToken", None)
+
+
+def _answer(message: Message) -> Message:
+    """Return a message that may stand for a finished task: it says something, and not the user."""
+    if not message.parts:
+        raise ModelError(f"a message without parts is no answer @ {path_of(None)}", path="$")
+    if message.role is Role.USER:
+        raise ModelError(f"a message of the user is no answer @ {path_of(None)}", path="$")
+    return message
 
 
 def _push(value: Any, place: Place) -> PushNotificationConfig:

@@ -15,11 +15,13 @@ from protolink_sync.a2a import (
 )
 from protolink_sync.errors import ProtoLinkError, TransportProtocolError, TransportRemoteError
 from tests.a2a.scripted import (
+    END,
     SSE,
     card,
     done,
     error,
     frame,
+    interface,
     message,
     result,
     sent,
@@ -51,7 +53,7 @@ def test_a_setting_holds_for_what_a_call_under_way_selects(agent_of, client_of):
     """Off is off: a call that began before must not leave its choice to those after it."""
     stranger = agent_of(done())
     asked, go = threading.Event(), threading.Event()
-    agent = agent_of(done(), card=card(url=f"{stranger.base}/rpc"))
+    agent = agent_of(done(), card=card(interface(f"{stranger.base}/rpc")))
     client = client_of(agent, allow_cross_origin=True)
     real = client._peer._calls.card
 
@@ -76,7 +78,7 @@ def test_a_setting_holds_for_what_a_call_under_way_selects(agent_of, client_of):
 
 def test_an_answer_of_several_events_is_no_answer(meet):
     """The first one would be taken for the end of the work."""
-    _, client = meet([SSE, frame(sent(task("submitted"))), frame(sent(task("completed")))])
+    _, client = meet([SSE, frame(sent(task("submitted"))), frame(sent(task("completed"))), END])
 
     with pytest.raises(TransportProtocolError, match="2 events"):
         client.send_message("hi")

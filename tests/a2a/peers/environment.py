@@ -13,8 +13,8 @@ from tests.peers.environment import _base_python, _only_one_process, _run
 OLD_SDK = ("a2a-sdk[http-server]==0.3.26", "uvicorn>=0.30")
 OVERRIDE = "PROTOLINK_SYNC_OLD_A2A_PYTHON"
 
-# Inside the folder of the other peers: what is made for tests stands in one place.
-_HOME = pathlib.Path(__file__).resolve().parents[3] / ".peers" / "a2a-0.3"
+# Beside the folder of the other peers, which is made anew as a whole.
+_HOME = pathlib.Path(__file__).resolve().parents[3] / ".peers-a2a-0.3"
 _MARKER = _HOME / "complete.txt"
 
 
