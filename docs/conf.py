@@ -47,6 +47,8 @@ python_maximum_signature_line_length = 110
 doctest_global_setup = """
 from protolink_sync import *
 from protolink_sync.server import *
+from protolink_sync.testing import *
+from protolink_sync.a2a import A2AEventStream, PushReceiver, SchemeCredentials
 """
 
 napoleon_numpy_docstring = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from protolink_sync.a2a.wire import A2AInternalError, A2ATaskNotFoundError
@@ -14,7 +15,8 @@ __all__ = ["HostedTasks"]
 
 _MOST_TASKS = 1024
 _TTL = 3600.0
-# What callers have sent may be as large as TransportLimits allows; a thousand of those are no list.
+# What was sent and answered may be as large as TransportLimits allows; a thousand of those are no
+# list.
 _MOST_BYTES = 256 * 1024 * 1024
 
 
@@ -32,13 +34,13 @@ class HostedTasks:
         self._clock = clock
         self._lock = threading.RLock()
         self._tasks: dict[str, HostedTask] = {}
-        self._bytes = 0
+        self._owned: Counter[Owner] = Counter()
         # A heap of when each task was changed. Entries that do not hold any more are mended when
         # they come to the top.
         self._order: list[tuple[float, str]] = []
 
     def add(self, task: HostedTask) -> None:
-        """Add a task; the one that changed longest ago makes room.
+        """Add a task; of those of the owner who has the most, the one unchanged longest makes room.
 
         Raises:
             A2AInternalError: All that are there run.
@@ -48,16 +50,16 @@ class HostedTasks:
             if len(self._tasks) >= _MOST_TASKS:
                 raise A2AInternalError("too many tasks at a time; try again later", code=-32603)
             self._tasks[task.id] = task
-            self._bytes += task.size
+            self._owned[task.owner] += 1
             heapq.heappush(self._order, (task.changed_at, task.id))
         _dismiss(dropped)
 
     def grow(self, task: HostedTask, size: int) -> None:
         """Count the bytes of a further request for a task."""
+        task.grow(size)
         with self._lock:
-            task.size += size
-            if task.id in self._tasks:
-                self._bytes += size
+            dropped = self._prune(0, 0)
+        _dismiss(dropped)
 
     def find(self, id: str, owner: Owner) -> HostedTask:
         """Return a task of somebody.
@@ -88,14 +90,26 @@ class HostedTasks:
     def _prune(self, count: int, size: int) -> list[HostedTask]:
         """Drop what is too old or too much, so that so many more find room; the lock is held."""
         dropped = []
+        held = sum(task.size for task in self._tasks.values())
         while (task := self._oldest()) is not None:
-            is_room = len(self._tasks) + count <= _MOST_TASKS and self._bytes + size <= _MOST_BYTES
+            is_room = len(self._tasks) + count <= _MOST_TASKS and held + size <= _MOST_BYTES
             if is_room and self._age(task) < _TTL:
                 break
+            if not is_room and len(self._owned) > 1:
+                task = self._oldest_of_the_greatest() or task
             del self._tasks[task.id]
-            self._bytes -= task.size
+            self._owned[task.owner] -= 1
+            self._owned += Counter()  # without those who have none left
+            held -= task.size
             dropped.append(task)
         return dropped
+
+    def _oldest_of_the_greatest(self) -> HostedTask | None:
+        """Return the like of the owner who has the most tasks, so that nobody loses by others."""
+        owner, _ = self._owned.most_common(1)[0]
+        theirs = [task for task in self._tasks.values() if task.owner == owner]
+        resting = [task for task in theirs if not task.is_running]
+        return min(resting, key=lambda task: task.changed_at, default=None)
 
     def _oldest(self) -> HostedTask | None:
         """Return the task that changed longest ago and does not run; the lock is held."""

@@ -62,6 +62,8 @@ class HostedTask:
         self.id: str = task.id
         self.context_id = context_id
         self.owner = owner
+        self._sent = size
+        # Of what callers have sent, and of what the last run came to.
         self.size = size
         self.is_running = True
         self.is_worked_on = False
@@ -117,6 +119,12 @@ class HostedTask:
             self._view.see(StreamEvent(task=task))
             self.is_running = True
             self._touch()
+
+    def grow(self, size: int) -> None:
+        """Count the bytes of a further request."""
+        with self._lock:
+            self._sent += size
+            self.size += size
 
     # ---- what a run tells ----
 
@@ -175,6 +183,7 @@ class HostedTask:
     def _stop(self, task: Task) -> None:
         """Tell the last event of a run; the lock is held."""
         self.is_running = self.is_worked_on = False
+        self.size = self._sent + len(json.dumps(task.to_dict(), finite=True))
         self._touch()
         if self._followers:
             update = TaskStatusUpdate(self.id, self.context_id, task.status)

@@ -14,6 +14,8 @@ from protolink_sync.a2a.wire import (
     TaskStatus,
     TaskStatusUpdate,
 )
+from protolink_sync.a2a.wire import Artifact as A2AArtifact
+from protolink_sync.a2a.wire import Part as A2APart
 from protolink_sync.models import Task
 from protolink_sync.server.a2a_followers import Followers
 from protolink_sync.server.a2a_store import HostedTasks
@@ -206,3 +208,32 @@ def test_a_task_goes_on_without_those_who_do_not_read():
     with pytest.raises(RefusedError, match="too slowly"):
         asleep.take(0)
     worked()
+
+
+def test_what_was_answered_counts_too():
+    """A short question may bring a large answer, and a thousand of them."""
+    tasks = HostedTasks()
+    first = hosted(running=True)
+    tasks.add(first)
+    answer = first.seen()
+    answer.artifacts = [A2AArtifact([A2APart.from_text("x" * 1000)])]
+
+    first.end(answer)
+
+    assert first.size > 1000
+    add(tasks, size=256 * 2**20 - 500)
+    assert not is_there(tasks, first)
+
+
+def test_who_has_the_most_tasks_makes_room_for_others():
+    """Nobody loses a task that waits for him because somebody else is busy."""
+    tasks, mine = HostedTasks(), ("mine", "")
+    waiting = HostedTask(Task.create("x"), "c", mine, 10)
+    waiting.cancel("over")
+    tasks.add(waiting)
+
+    for _ in range(1030):
+        add(tasks)
+
+    assert tasks.find(waiting.id, mine) is waiting
+    assert len(tasks.all()) == 1024

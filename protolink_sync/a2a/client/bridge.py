@@ -269,7 +269,10 @@ class Bridge:
     def _remember(self, agent_url: str, target: Target, done: models.Task) -> None:
         ids = named_ids(done, agent_url)
         if ids is not None and ids.task_id:
-            kept = RemoteTask(target, ids.task_id, ids.context_id, done.to_dict())
+            value = done.to_dict()
+            if done.is_terminal:  # nothing can go on with it
+                value["messages"] = value["artifacts"] = []
+            kept = RemoteTask(target, ids.task_id, ids.context_id, value)
             self.memory.keep_task(agent_url, done.id, kept)
 
 
