@@ -152,9 +152,7 @@ class _Caller:
     def _ask_a2a(self, text: str, seconds: float) -> str:
         if not self._cell.streams:
             return str(self.client.send_message(text, timeout=seconds).text)
-        # The idle time begins when the stream is asked for, which the card comes before.
-        whole = seconds if self._cell.phase in _BEFORE_ALL else None
-        with self.client.stream_message(text, timeout=whole, idle_timeout=seconds) as stream:
+        with self.client.stream_message(text, idle_timeout=seconds) as stream:
             return str(stream.result().text)
 
     def close(self) -> None:

@@ -37,6 +37,10 @@ class Budget:
         """
         return cls(default if timeout is None else seconds("timeout", timeout), cancel)
 
+    def within(self, seconds: float) -> Budget:
+        """Return the same budget with a bound that may be shorter, from its beginning."""
+        return self if seconds >= self.timeout else attrs.evolve(self, timeout=seconds)
+
     def remaining(self) -> float:
         """Return the seconds left, not below 0."""
         if self.timeout == math.inf:

@@ -122,8 +122,9 @@ class Messages(Tasks):
             raise ValueError(f"resume is {resume!r}, must be an int of 0 or more")
         budget = self._budget(timeout, cancel)
         idle = idle_seconds(idle_timeout)
-        self._check_sendable(params, budget)
-        self._check_offered("streams", lambda card: card.capabilities.streaming, budget)
+        early = budget.within(idle)
+        self._check_sendable(params, early)
+        self._check_offered("streams", lambda card: card.capabilities.streaming, early)
         return self._peer.open(
             ops.STREAM,
             lambda dialect, tenant: dialect.send_params(params, tenant),
@@ -227,7 +228,9 @@ class Messages(Tasks):
         check_id(id)
         check_switch("stop_on_interrupted", stop_on_interrupted)
         budget, idle = self._budget(timeout, cancel), idle_seconds(idle_timeout)
-        self._check_offered("streams", lambda card: card.capabilities.streaming, budget)
+        self._check_offered(
+            "streams", lambda card: card.capabilities.streaming, budget.within(idle)
+        )
         stream: A2AEventStream = self._subscribed(
             id,
             budget,

@@ -163,7 +163,8 @@ class Peer:
                 primed=target.dialect is None,
             )
 
-        return self._in_its_dialect(act, budget, settings)
+        # What is bounded to the first event begins here, so the card is part of it.
+        return self._in_its_dialect(act, budget.within(idle_timeout), settings)
 
     def verbatim(
         self, method: str, params: Any, dialect: WireDialect | None, budget: Budget
