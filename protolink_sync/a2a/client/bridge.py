@@ -36,6 +36,9 @@ from protolink_sync.wire import one_line
 
 __all__ = ["Bridge", "Discovered"]
 
+# Messages of errors name the call that the caller has made.
+_SEND = attrs.evolve(ops.SEND, name="send_task")
+
 _ID_HEADER = "X-Protolink-Request-ID"
 
 
@@ -183,9 +186,7 @@ class Bridge:
             target = self.discover(agent_url, budget).target
         params = MessageSendParams(sent, SendConfiguration(return_immediately=False))
         dialect = dialect_of(_spoken(target))
-        answer = self._call(
-            ops.SEND, target, base, dialect.send_params(params, target.tenant), budget
-        )
+        answer = self._call(_SEND, target, base, dialect.send_params(params, target.tenant), budget)
         done = answered(copied, answer, base, dialect.wire, sent)
         self._remember(base, target, done)
         return done

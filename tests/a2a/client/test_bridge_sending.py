@@ -651,3 +651,10 @@ def test_a_0_3_agent_is_called_in_its_dialect(agent_of, client):
     assert came.metadata.keys() >= KEYS
     assert came.metadata["a2a_remote_state"] == "input-required"
     assert canceled.state is TaskState.CANCELED
+
+
+def test_an_error_names_the_call_that_was_made(agent_of, client):
+    agent = a2a_only(agent_of, error(-32603, "no"))
+
+    with pytest.raises(A2ARpcError, match=r"^send_task to http"):
+        client.send_task(agent.base, asked("hi"), protocol="a2a")
