@@ -34,10 +34,12 @@ def run(folder: pathlib.Path, *options: str) -> subprocess.CompletedProcess[str]
     root = str(pathlib.Path(protolink_sync.__path__[0]).parent)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "protolink_sync.testing.plugin", "-p"]
     command += ["no:cacheprovider", *options]
+    environment = {**os.environ, "PYTHONPATH": root, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment.pop("PYTEST_ADDOPTS", None)  # those of the run of this very test
     return subprocess.run(
         command,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": root, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env=environment,
         capture_output=True,
         text=True,
         timeout=100,
