@@ -291,6 +291,11 @@ class _Resume:
         self._budget = budget
         self._idle = idle
         self._stop_on_interrupted = stop_on_interrupted
+        self._joined_by: Callable[[], object] = _nothing
+
+    def leave(self) -> None:
+        """Take the stream off the caller's token, which may outlive it; any number of times."""
+        self._joined_by()
 
     def subscribe(self, id: str, ending: CancelToken) -> EventSource:
         """Return the further events of a task."""
@@ -318,8 +323,15 @@ class _Resume:
         """Return the budget with a token that the caller's and the stream's end both cancel."""
         given = self._budget.cancel
         if given is not None:
-            given.on_cancel(functools.partial(_pass_on, weakref.ref(ending), given))
+            self.leave()
+            self._joined_by = given.on_cancel(
+                functools.partial(_pass_on, weakref.ref(ending), given)
+            )
         return attrs.evolve(self._budget, cancel=ending)
+
+
+def _nothing() -> None:
+    """Do what there is to do where no token was given."""
 
 
 def _pass_on(ending: weakref.ref[CancelToken], given: CancelToken) -> None:

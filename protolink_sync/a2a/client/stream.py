@@ -32,6 +32,9 @@ class _Resumption(Protocol):
     def get_task(self, id: str, ending: CancelToken) -> Task:
         """Return the task as it stands."""
 
+    def leave(self) -> None:
+        """Take the stream off the caller's token."""
+
 
 class A2AEventStream(EventStream):
     """What an A2A agent sends while it works on a task; :attr:`task` is put together from it.
@@ -86,9 +89,11 @@ class A2AEventStream(EventStream):
                 return
             except StopIteration:
                 self._fill_gap()
+                self._leave_token()
                 raise
             except StreamInterruptedError as cut:
                 if self._resumes < 1 or self._resume is None:
+                    self._leave_token()
                     raise
                 if not self._events or self._task_id is None:
                     raise  # nobody knows that the message has arrived
@@ -126,7 +131,13 @@ class A2AEventStream(EventStream):
                 ended.__cause__ = error
         if self._end is not None:
             self._end.error = ended  # for every further next
+        self._resumes = 0
+        self._leave_token()
         raise ended
+
+    def _leave_token(self) -> None:
+        if self._resume is not None:
+            self._resume.leave()
 
     def _see(self, event: StreamEvent) -> None:
         self._events += 1
@@ -228,6 +239,7 @@ class A2AEventStream(EventStream):
         """
         self._closed = True
         self._ending.cancel()
+        self._leave_token()
         super().close()
 
     def cancel(  # type: ignore[override]

@@ -191,3 +191,31 @@ def test_a_finished_task_is_returned_after_its_stream_was_closed(meet):
     assert events.result().status.state is TaskState.COMPLETED
     assert events.cancel().status.state is TaskState.COMPLETED
     assert agent.methods == ["SendStreamingMessage"]
+
+
+def test_a_stream_that_could_not_be_taken_up_has_ended(meet):
+    """Every further next gives the same error, and nothing is sent any more."""
+    agent, client = meet(
+        methods={"SendStreamingMessage": stream(BEGIN), "SubscribeToTask": error(-32001)}
+    )
+    events = client.stream_message("hi", resume=3)
+
+    for _ in range(3):
+        with pytest.raises(StreamInterruptedError):
+            list(events)
+
+    assert agent.methods == ["SendStreamingMessage", "SubscribeToTask"]
+
+
+def test_a_token_keeps_nothing_of_streams_that_were_taken_up(meet):
+    """One token may serve a program for days."""
+    _, client = meet(
+        methods={"SendStreamingMessage": stream(BEGIN), "SubscribeToTask": stream(BEGIN)}
+    )
+    token = CancelToken()
+
+    events = client.stream_message("hi", resume=20, cancel=token)
+    with pytest.raises(StreamInterruptedError):
+        list(events)
+
+    assert not token._callbacks
