@@ -190,6 +190,9 @@ class EventStream:
             got = self._channel.take()
             if isinstance(got, End):
                 self._end = got
+                # The worker has given everything back. What the finalizer holds leads to the
+                # error, and its frames to this stream, which would never be collected.
+                self._release.detach()
             elif not self._closed:
                 self._batch, self._position = got, 0
                 if got:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -219,3 +222,22 @@ def test_a_token_keeps_nothing_of_streams_that_were_taken_up(meet):
         list(events)
 
     assert not token._callbacks
+
+
+@pytest.mark.parametrize("resume", [0, 2])
+def test_a_stream_that_broke_can_be_collected(resume, meet):
+    """Its error has a traceback, whose frames have the stream; nothing else may hold them."""
+    _, client = meet(
+        methods={"SendStreamingMessage": stream(BEGIN), "SubscribeToTask": stream(BEGIN)}
+    )
+
+    def read():
+        events = client.stream_message("hi", resume=resume)
+        with contextlib.suppress(StreamInterruptedError):
+            list(events)
+        return weakref.ref(events)
+
+    known = read()
+    gc.collect()
+
+    assert known() is None
