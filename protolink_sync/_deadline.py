@@ -24,6 +24,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from protolink_sync._forks import before_bare_fork, leave_none
+
 __all__ = ["Abortable", "CancelToken", "Deadline", "Timer", "forget", "seconds", "watch"]
 
 _log = logging.getLogger("protolink_sync.deadline")
@@ -290,7 +292,10 @@ class Deadline:
         # In this order: the deadline thread, which may just have it in hand, puts it back unless
         # it sees this.
         self.due = math.inf
-        _watchdog.watched.pop(self, None)
+        watchdog = _watchdog
+        watchdog.watched.pop(self, None)
+        if watchdog.is_brief:
+            watchdog.leave()
         if self._token is not None:
             self._token._remove_call(self)
         self._take_back()
@@ -460,29 +465,63 @@ class _Watchdog:
         # stop all its greenlets. (gunicorn --preload imports us before its worker brings it in.)
         self._wake: queue.SimpleQueue[None] | None = None
         self._running = False
+        self._thread: threading.Thread | None = None
+        # True where a fork that tells nobody may follow: the thread ends with the last call.
+        self.is_brief = False
 
     def add(self, entry: Deadline | Timer) -> None:
         self.watched[entry] = None
         if entry.due < self._next:
             if not self._running:
-                threading.Thread(target=self._run, name="protolink-deadline", daemon=True).start()
+                self._start(entry)
             # First added, then asked: without a queue the thread has not looked yet.
             wake = self._wake
             if wake is not None:
                 wake.put(None)
 
+    def _start(self, entry: Deadline | Timer) -> None:
+        self.is_brief = before_bare_fork()
+        if self.is_brief and not isinstance(entry, Deadline):
+            return  # nobody would see this thread end; the next call's looks after the timer
+        thread = threading.Thread(target=self._run, name="protolink-deadline", daemon=True)
+        thread.start()
+        self._thread = thread
+
+    def leave(self) -> None:
+        """Wait for the end of a brief thread, if it watches no other call."""
+        thread, wake = self._thread, self._wake
+        if thread is None or self._has_calls():
+            return
+        if wake is not None:
+            wake.put(None)
+        leave_none(thread)
+
+    def _has_calls(self) -> bool:
+        return any(isinstance(entry, Deadline) for entry in [*self.watched])
+
     def _run(self) -> None:
-        # The thread says so itself: an interrupt can leave start() before it returns.
-        with self._lock:
-            if self._running:
-                return
-            self._running = True
         wake: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._wake = wake
-        while True:
+        # The thread says so itself: an interrupt can leave start() before it returns.
+        is_needed = self._take_over(wake)
+        while is_needed:
             # Methods, so that what a turn knew of calls is forgotten before the next wait.
             self._expire_due()
-            self._wait(wake)
+            is_needed = not self.is_brief or self._has_calls() or self._stays(wake)
+            if is_needed:
+                self._wait(wake)
+
+    def _take_over(self, wake: queue.SimpleQueue[None]) -> bool:
+        with self._lock:
+            if self._running:
+                return False
+            self._running = True
+        self._wake = wake
+        return True
+
+    def _stays(self, wake: queue.SimpleQueue[None]) -> bool:
+        """Give up, unless a call was added at this moment that takes this thread to go on."""
+        self._running, self._wake = False, None
+        return self._has_calls() and self._take_over(wake)
 
     def _expire_due(self) -> None:
         self._next = math.inf

@@ -22,7 +22,8 @@ PACKAGE = "protolink_sync"
 MAY_IMPORT = {
     "errors": "",
     "types": "",
-    "_deadline": "errors",
+    "_forks": "",
+    "_deadline": "errors _forks",
     "config": "errors",
     "security": "errors",
     "_display": "",
@@ -30,9 +31,11 @@ MAY_IMPORT = {
     "specs": "models types",
     "wire": "errors models specs",
     "a2a.wire": "errors models",
-    "streaming": "errors _deadline models _display",
+    "streaming": "errors _deadline _forks models _display",
     "server": "errors types config security _deadline models specs wire a2a.wire streaming",
-    "transport": "errors types config security _deadline models specs wire streaming server",
+    "transport": (
+        "errors types config security _deadline _forks models specs wire streaming server"
+    ),
     "a2a.client": (
         "errors config security _deadline models specs wire streaming transport a2a.wire"
     ),

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+from protolink_sync._forks import leave_none
 from protolink_sync.errors import (
     CallCancelledError,
     ModelError,
@@ -193,6 +194,7 @@ class EventStream:
                 # The worker has given everything back. What the finalizer holds leads to the
                 # error, and its frames to this stream, which would never be collected.
                 self._release.detach()
+                leave_none(self._worker)
             elif not self._closed:
                 self._batch, self._position = got, 0
                 if got:

@@ -20,6 +20,7 @@ from typing import Any
 
 import grpc
 
+from protolink_sync._forks import leave_none
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import TransportConnectionError
 from protolink_sync.transport._call import Call
@@ -220,12 +221,14 @@ class Channel:
             settled.append(True)
             call.notify()
 
-        threading.Thread(target=settle, name="protolink-grpc-connect", daemon=True).start()
+        thread = threading.Thread(target=settle, name="protolink-grpc-connect", daemon=True)
+        thread.start()
         try:
             call.wait(math.inf if process.is_proved else _SIGN_OF_LIFE, until=lambda: settled)
         finally:
             left.append(True)
         if settled:
+            leave_none(thread)
             process.is_proved = True
         elif call.ended is None:
             process.broken = "grpcio gives no sign of life here"

@@ -8,6 +8,7 @@ import socket
 import threading
 from typing import Any
 
+from protolink_sync._forks import leave_none
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._slots import Slots
 
@@ -74,7 +75,8 @@ def resolve(host: str, port: int, call: Call) -> list[Address]:
             if not slots.acquire(call):
                 raise InterruptedError("the call was ended while it waited for the resolver")
             slots.active[lookup] = None
-            threading.Thread(target=run, name="protolink-resolve", daemon=True).start()
+            thread = threading.Thread(target=run, name="protolink-resolve", daemon=True)
+            thread.start()
         except BaseException:
             slots.release(lookup)
             raise
@@ -84,6 +86,7 @@ def resolve(host: str, port: int, call: Call) -> list[Address]:
         slots.release(call)
     if not call.wait(math.inf, until=lambda: lookup.done):
         raise InterruptedError("the call was ended while the host was looked up")
+    leave_none(thread)
     if lookup.error is not None:
         raise lookup.error
     return lookup.addresses

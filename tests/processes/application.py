@@ -6,6 +6,7 @@ The server's workers import it, or are forked after it was imported.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
@@ -18,16 +19,21 @@ PEER = Peer.from_environment()
 client = PEER.client()
 if os.environ.get("USED_AT_IMPORT"):
     assert wrong_answers(client, "import", 1) == 0
+    if PEER.alias == "sse":
+        list(client.send_task_streaming(PEER.url, Task.create(Message.user("echo import"))))
+LEFT = [thread.name for thread in threading.enumerate() if thread.name.startswith("protolink")]
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer ``/ask`` and ``/stream`` with what the peer makes of the query, ``/pid`` alone."""
+    """Answer ``/ask`` and ``/stream`` with what the peer makes of the query, the others alone."""
     path, text = environ["PATH_INFO"], unquote(environ["QUERY_STRING"])
     start_response("200 OK", [("Content-Type", "text/plain")])
     if path == "/ask":
         return [ask(client, text).encode()]
     if path == "/stream":
         return _relayed(text)
+    if path == "/left":
+        return [" ".join(LEFT).encode()]
     return [str(os.getpid()).encode()]
 
 

@@ -69,6 +69,15 @@ def test_every_answer_goes_to_who_asked(name, wire, counted_peer, tmp_path):
     assert wait_until(lambda: proxy.open == 0), "a worker has left a connection open"
 
 
+@pytest.mark.parametrize("wire", ["http", "wss", "sse"])
+@pytest.mark.parametrize("name", named(name for name in SERVERS if name.startswith("uwsgi")))
+def test_no_thread_is_left_when_uwsgi_forks(name, wire, counted_peer, tmp_path):
+    """One that waits for the interpreter's lock at that moment would stop a worker for ever."""
+    peer, _ = counted_peer(wire)
+    with Server(SERVERS[name][0](), peer, tmp_path) as server:
+        assert server.get("/left") == ""
+
+
 # ---- the end of a server -----------------------------------------------------------------------
 
 WORKERS = {

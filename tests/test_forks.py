@@ -1,0 +1,123 @@
+"""Before uWSGI forks its workers no thread is left behind; tests/processes has the real one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import types
+
+import pytest
+
+from protolink_sync._forks import before_bare_fork
+
+# What uWSGI puts there; the numbers are what its version 2.0.30 was seen to say.
+MASTER = "types.SimpleNamespace(worker_id=lambda: 0, masterpid=os.getpid)"
+WITHOUT_MASTER = "types.SimpleNamespace(worker_id=lambda: worker, masterpid=lambda: 0)"
+
+BEGINNING = """
+    import os, sys, threading, time, types
+    worker = 0
+    sys.modules["uwsgi"] = {uwsgi}
+    from protolink_sync._deadline import Deadline, Timer, watch
+
+    def watching():
+        return [one for one in threading.enumerate() if one.name == "protolink-deadline"]
+"""
+
+
+def run(program: str, uwsgi: str = MASTER) -> None:
+    """Run a program in a process that takes itself for uWSGI's."""
+    text = textwrap.dedent(BEGINNING).replace("{uwsgi}", uwsgi) + textwrap.dedent(program)
+    done = subprocess.run([sys.executable, "-c", text], timeout=60, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("worker", "master", "expected"),
+    [
+        (0, os.getpid(), True),
+        (0, 0, True),
+        (1, 0, False),
+        (1, os.getpid() + 1, False),
+        (0, os.getpid() + 1, False),  # a mule or a spooler
+    ],
+)
+def test_uwsgi_says_whether_it_is_still_to_fork(monkeypatch, worker, master, expected):
+    told = types.SimpleNamespace(worker_id=lambda: worker, masterpid=lambda: master)
+    monkeypatch.setitem(sys.modules, "uwsgi", told)
+
+    assert before_bare_fork() is expected
+
+
+def test_a_module_that_is_only_called_uwsgi_says_nothing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uwsgi", types.ModuleType("uwsgi"))
+
+    assert not before_bare_fork()
+
+
+def test_the_deadline_thread_ends_with_the_last_call():
+    run("""
+        for _ in range(200):
+            first, second = Deadline(30), Deadline(20)
+            first.begin()
+            second.begin()
+            first.finish()
+            assert len(watching()) == 1
+            second.finish()
+            assert not watching()
+    """)
+
+
+def test_calls_of_several_threads_end_in_time_and_leave_no_thread():
+    run("""
+        late = []
+
+        def calls():
+            for number in range(300):
+                call = Deadline(0.01 if number % 10 == 0 else 30)
+                call.begin()
+                if number % 10 == 0:
+                    late.append(not call.wait(5) and call.elapsed() > 1)
+                call.finish()
+
+        threads = [threading.Thread(target=calls) for _ in range(8)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        assert late == [False] * 240, late
+        assert not watching()
+    """)
+
+
+def test_a_timer_keeps_no_thread_and_is_looked_after_by_the_next_call():
+    run("""
+        acted = threading.Event()
+        watch(Timer(0.01, acted.set))
+        assert not watching()
+        call = Deadline(30)
+        call.begin()
+        assert acted.wait(5)
+        call.finish()
+        assert not watching()
+    """)
+
+
+def test_the_thread_stays_once_the_process_is_a_worker():
+    run(
+        """
+        call = Deadline(30)
+        call.begin()
+        call.finish()
+        assert not watching()
+        worker = 1
+        for _ in range(3):
+            call = Deadline(30)
+            call.begin()
+            call.finish()
+            assert len(watching()) == 1
+        """,
+        WITHOUT_MASTER,
+    )
