@@ -2,7 +2,9 @@
 
 Each test forks in a fresh process. ``fork`` there is ``os.fork``, or the C function alone: uWSGI
 forks without running the hooks of ``os.register_at_fork``, which leaves the process id as the only
-sign. ``PyDLL`` and not ``CDLL``, so that the interpreter stays locked while it is copied.
+sign. ``PyDLL`` and not ``CDLL``, so that the interpreter stays locked while it is copied. As uWSGI
+does, the process says that it is about to fork: a thread that asks for the interpreter at that
+moment would stop the child for ever.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from tests.transport.scenes import (
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 BEGIN = """
-import ctypes, os, sys, threading, time, traceback, warnings
+import ctypes, os, sys, threading, time, traceback, types, warnings
 from protolink_sync.errors import ProtoLinkError, TransportTimeoutError
 from protolink_sync.models import ClientRequestSpec
 from protolink_sync.security import TLSConfig
@@ -35,7 +37,13 @@ from protolink_sync.transport import HTTPTransport, TransportConfig
 warnings.simplefilter("ignore", DeprecationWarning)
 url, how = sys.argv[1], sys.argv[2]
 tls = TLSConfig(cafile=sys.argv[3]) if len(sys.argv) > 3 else None
-fork = os.fork if how == "hooks" else ctypes.PyDLL(None).fork
+if how == "hooks":
+    fork = os.fork
+else:
+    fork, master = ctypes.PyDLL(None).fork, os.getpid()
+    sys.modules["uwsgi"] = types.SimpleNamespace(
+        worker_id=lambda: int(os.getpid() != master), masterpid=lambda: master
+    )
 ask = ClientRequestSpec("ask", "/ask", "POST", idempotent=True)
 
 def child(function, *arguments):

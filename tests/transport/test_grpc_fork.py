@@ -24,7 +24,24 @@ from protolink_sync.models import Message, Task
 
 warnings.simplefilter("ignore", DeprecationWarning)
 url, how = sys.argv[1:]
-fork = os.fork if how == "hooks" else ctypes.PyDLL(None).fork
+
+def others_are_at_work():
+    # Main sleeps meanwhile, so whoever asks for the interpreter gets it.
+    time.sleep(0.001)
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/stat") as file:
+            if int(task) != os.getpid() and file.read().rpartition(")")[2].split()[0] != "S":
+                return True
+    return False
+
+def bare_fork():
+    # A thread that asks for the interpreter at this moment would stop the child for ever.
+    quiet = 0
+    while quiet < 20:
+        quiet = 0 if others_are_at_work() else quiet + 1
+    return ctypes.PyDLL(None).fork()
+
+fork = os.fork if how == "hooks" else bare_fork
 client = AgentClient("grpc", url)
 
 def ask(text="echo hi"):

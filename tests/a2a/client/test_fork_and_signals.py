@@ -14,13 +14,19 @@ from tests.a2a.scripted import HOLD, ScriptedAgent, done, sent, stream, task
 from tests.transport.scenes import in_fresh_process
 
 BEGIN = """
-import ctypes, os, sys, threading, time, traceback, warnings
+import ctypes, os, sys, threading, time, traceback, types, warnings
 from protolink_sync.a2a import A2AClient
 
 # Python 3.12 and newer warn of any fork beside threads, also of one that is prepared for.
 warnings.simplefilter("ignore", DeprecationWarning)
 url, how = sys.argv[1], sys.argv[2]
-fork = os.fork if how == "hooks" else ctypes.PyDLL(None).fork
+if how == "hooks":
+    fork = os.fork
+else:  # as uWSGI does; see tests/transport/test_fork.py
+    fork, master = ctypes.PyDLL(None).fork, os.getpid()
+    sys.modules["uwsgi"] = types.SimpleNamespace(
+        worker_id=lambda: int(os.getpid() != master), masterpid=lambda: master
+    )
 client = A2AClient(url)
 
 def child(work):
