@@ -23,9 +23,9 @@ from protolink_sync.errors import CallCancelledError, TransportRemoteError, Tran
 from protolink_sync.models import Message, Task
 from protolink_sync.transport import HTTPTransport
 from tests.aio.silent import SilentPeer
+from tests.transport.scenes import at_once
 
 # The bound of what has to be at once; a busy machine may take a little longer than we do.
-AT_ONCE = 0.1
 
 
 def task(text: str) -> Task:
@@ -200,8 +200,8 @@ def test_cancelling_the_asyncio_task_closes_the_connection_at_once(silent):
 
     cancelled, ended = asyncio.run(main())
 
-    assert ended - cancelled < AT_ONCE
-    assert silent.left.get(timeout=5) - cancelled < AT_ONCE
+    assert ended - cancelled < at_once()
+    assert silent.left.get(timeout=5) - cancelled < at_once()
 
 
 def test_a_call_that_waits_for_its_turn_can_be_cancelled(silent):
@@ -268,7 +268,7 @@ def test_no_thread_outlives_the_loop(silent, agent_peer):
     ended = time.monotonic()
 
     assert until(lambda: not shim_threads(), 5)
-    assert time.monotonic() - ended < AT_ONCE
+    assert time.monotonic() - ended < at_once()
     assert left.cancelled()
     client.sync.close()
 
@@ -288,7 +288,7 @@ def test_a_loop_that_is_closed_over_a_call_ends_it(silent):
     loop.close()
     closed = time.monotonic()
 
-    assert silent.left.get(timeout=5) - closed < AT_ONCE + 0.05
+    assert silent.left.get(timeout=5) - closed < at_once() + 0.05
     assert until(lambda: not shim_threads(), 1)
     assert not left.done()
     left._log_destroy_pending = False
@@ -342,7 +342,7 @@ def test_leaving_many_tasks_ends_the_calls(silent):
             began = time.monotonic()
             for _ in range(3):
                 left = await asyncio.to_thread(silent.left.get, timeout=5)
-                assert left - began < AT_ONCE
+                assert left - began < at_once()
 
     asyncio.run(main())
 
@@ -376,7 +376,7 @@ def test_a_tool_call_is_ended_with_its_asyncio_task(silent):
             with pytest.raises(asyncio.CancelledError):
                 await call
             left = await asyncio.to_thread(silent.left.get, timeout=5)
-            assert left - began < AT_ONCE
+            assert left - began < at_once()
 
     asyncio.run(main())
 

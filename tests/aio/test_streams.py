@@ -17,7 +17,8 @@ from protolink_sync.errors import (
 from protolink_sync.models import Message, RunEvent, Task, TaskState
 from protolink_sync.server import Agent
 from tests.aio.silent import SilentPeer
-from tests.aio.test_calls import AT_ONCE, shim_threads, task, until
+from tests.aio.test_calls import shim_threads, task, until
+from tests.transport.scenes import at_once
 
 # What a busy agent of ours may take to notice that its caller has left.
 NOTICED = 0.5
@@ -122,7 +123,7 @@ def test_cancelling_the_reader_ends_the_stream_at_once(slow):
             reading.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await reading
-            assert time.monotonic() - began < AT_ONCE
+            assert time.monotonic() - began < at_once()
             with pytest.raises(CallCancelledError):
                 await _read(stream)
             return began
@@ -173,7 +174,7 @@ def test_cancelling_while_the_stream_is_opened_ends_the_opening():
             began = time.monotonic()
             opening.cancel()
             left = await asyncio.to_thread(silent.left.get, timeout=5)
-            assert left - began < AT_ONCE
+            assert left - began < at_once()
             with pytest.raises(asyncio.CancelledError):
                 await opening
 

@@ -25,7 +25,7 @@ from protolink_sync.errors import (
 from protolink_sync.models import Message, Task, TaskState
 from protolink_sync.transport import GRPCTransport
 from tests.transport.grpc_peer import GRPCPeer, done, until_cancelled, wrapped
-from tests.transport.scenes import ASK, LIMIT, Calling, in_fresh_process, wait_until
+from tests.transport.scenes import ASK, LIMIT, Calling, at_once, in_fresh_process, wait_until
 
 
 def text_task(text: str = "go") -> Task:
@@ -230,8 +230,8 @@ def test_leaving_frees_the_worker_and_tells_the_peer(how):
             del stream
             gc.collect()
 
-        assert wait_until(lambda: workers() == before, 0.3)
-        assert time.monotonic() - begin < 0.2
+        assert wait_until(lambda: workers() == before, at_once())
+        assert time.monotonic() - begin < at_once()
         assert peer.ended.wait(1)
         if how == "token":
             with pytest.raises(CallCancelledError):
@@ -250,7 +250,7 @@ def test_close_wakes_a_reader():
         stream.close()
 
         assert len(reader.result()) <= 1
-        assert time.monotonic() - begin < 0.2
+        assert time.monotonic() - begin < at_once()
 
 
 def test_streams_that_were_left_keep_no_connection(counting_proxy):

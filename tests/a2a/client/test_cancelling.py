@@ -14,7 +14,7 @@ from protolink_sync.a2a import (
     TaskState,
 )
 from protolink_sync.errors import CallCancelledError
-from tests.a2a.client.scenes import Running, at_once, stream_workers, until
+from tests.a2a.client.scenes import Running, stream_workers, until
 from tests.a2a.client.test_selection import NEW, OPERATIONS
 from tests.a2a.scripted import (
     HOLD,
@@ -31,6 +31,7 @@ from tests.a2a.scripted import (
     task,
 )
 from tests.cases.server import ScriptedServer
+from tests.transport.scenes import at_once
 
 
 @pytest.mark.parametrize("old", [False, True])

@@ -9,8 +9,9 @@ import pytest
 
 from protolink_sync import CancelToken
 from protolink_sync.errors import CallCancelledError, ClientClosedError, TransportTimeoutError
-from tests.a2a.client.scenes import Running, at_once, stream_workers, until
+from tests.a2a.client.scenes import Running, stream_workers, until
 from tests.a2a.scripted import HOLD, artifact_update, frame, sent, stream, task
+from tests.transport.scenes import at_once
 
 SILENT = stream(sent(task("working")), end=(HOLD,))
 # More than any buffer between agent and reader holds, so that the worker waits for room.

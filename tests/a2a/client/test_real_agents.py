@@ -29,7 +29,8 @@ from protolink_sync.a2a import (
     WireDialect,
 )
 from protolink_sync.errors import CallCancelledError, StreamInterruptedError, TransportTimeoutError
-from tests.a2a.client.scenes import Running, at_once, heard, stream_workers, until
+from tests.a2a.client.scenes import Running, heard, stream_workers, until
+from tests.transport.scenes import at_once
 
 pytestmark = pytest.mark.peer
 

@@ -17,7 +17,7 @@ from protolink_sync.errors import (
     TransportProtocolError,
     TransportRemoteError,
 )
-from tests.a2a.client.scenes import at_once, heard, until
+from tests.a2a.client.scenes import heard, until
 from tests.a2a.scripted import (
     END,
     HOLD,
@@ -38,6 +38,7 @@ from tests.a2a.scripted import (
     stream,
     task,
 )
+from tests.transport.scenes import at_once
 
 BEGIN = sent(task("submitted"))
 WORK = status_update("working")
