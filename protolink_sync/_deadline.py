@@ -298,7 +298,8 @@ class Deadline:
             watchdog.leave()
         if self._token is not None:
             self._token._remove_call(self)
-        self._take_back()
+        if self._handle is not None:
+            self._take_back()
 
     def _take_back(self) -> None:
         handle = self._handle

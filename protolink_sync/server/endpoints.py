@@ -24,6 +24,7 @@ from protolink_sync.models import (
 from protolink_sync.server.engine import Engine
 from protolink_sync.server.events import is_last
 from protolink_sync.server.execution import Execution
+from protolink_sync.server.idempotency import Claim
 from protolink_sync.server.refusal import RefusedError
 from protolink_sync.wire import json
 
@@ -37,6 +38,9 @@ _STREAM = "/tasks/stream"
 # What only reads is answered anew each time: repeating it does no harm, and remembering it would
 # push out the answers that matter.
 _REMEMBERED = {_TASKS, _CANCEL, "/llm/history/compact", "/state/reset", "/state/compact"}
+
+# Content of so many bytes tells calls with one key apart by itself; longer content by its digest.
+_SHORT = 1024
 
 
 class Endpoints:
@@ -69,7 +73,7 @@ class Endpoints:
         self._largest = engine.config.limits.max_response_bytes
         self._largest_event = engine.config.limits.max_event_bytes
         specs = [
-            self._post("task", _TASKS, self._task, Task.from_dict),
+            self._post("task", _TASKS, engine.run_task, Task.from_dict),
             self._post("task_cancel", _CANCEL, self._cancel, TaskCancellationRequest.from_dict),
             self._post("compact_history", "/llm/history/compact", self._compact_history, _history),
             self._post("describe_state", "/state/describe", self._describe_state, _state),
@@ -137,8 +141,8 @@ class Endpoints:
             spec, data, principal=principal, key=key, content=content, encode=encode
         )
         try:
-            execution.handle()
-            return execution.finish()
+            execution.run()
+            return execution.answer()
         finally:
             execution.give_up()
 
@@ -152,7 +156,7 @@ class Endpoints:
         content: bytes,
         encode: Callable[[Any], bytes],
     ) -> Execution:
-        """Return what carries out a request, in steps.
+        """Return what carries out a request.
 
         Args:
             spec: The endpoint, from :meth:`find`.
@@ -165,17 +169,19 @@ class Endpoints:
         Raises:
             RefusedError: The data is not what the endpoint takes.
         """
-        engine = self._engine
+        answers = self._engine.answers
         parsed = _parsed(spec, data)
-        identity: Hashable = None
+        claim: Claim | None = None
         if key is not None and spec.path in _REMEMBERED:
             # An answer is bytes of one form, which another way of serving cannot repeat.
             form = self._transport
-            identity = (principal, spec.path, key, form, hashlib.sha256(content).digest())
-            if spec.path == _CANCEL and engine.runs.is_running(parsed.id, principal):
+            if len(content) > _SHORT:
+                content = hashlib.sha256(content).digest()
+            claim = Claim((principal, spec.path, key, form, content))
+            if spec.path == _CANCEL and self._engine.runs.is_running(parsed.id, principal):
                 # What was answered about an earlier run of the task does not hold for this one.
-                engine.answers.forget(identity)
-        return Execution(spec, parsed, principal, engine.answers, identity, encode, self._largest)
+                answers.forget(claim.identity)
+        return Execution(spec, parsed, principal, answers, claim, encode, self._largest)
 
     def stream(
         self,
@@ -224,9 +230,6 @@ class Endpoints:
         yield encode(None), True
 
     # ---- handlers ----
-
-    def _task(self, task: Task, principal: Hashable) -> Any:
-        return self._engine.run_task(task, principal)
 
     def _cancel(self, request: TaskCancellationRequest, principal: Hashable) -> Any:
         return self._engine.runs.cancel(request, principal)

@@ -138,7 +138,7 @@ class Engine:
             self.runs.end(run)
         if not isinstance(result, Task):
             raise TypeError(f"handle_task returned {type(result).__name__}, must return the task")
-        return outcome(run, result)
+        return result if run.canceled_task is None else outcome(run, result)
 
     def stream_task(
         self,

@@ -1,8 +1,7 @@
 """One request on its way through an agent: from its parsed data to the bytes of the answer.
 
-In two steps, because only the first one runs the agent's own code, which may take any time: a
-caller that must be able to leave has another thread make it. The second one may then be made by
-either, and made again if it was interrupted.
+The agent's own code may take any time, so a caller that must be able to leave has another thread
+carry the request out, and asks for the answer when that has ended.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Execution:
         data: What its handler gets.
         principal: Who asks.
         answers: What was answered before.
-        identity: By what a repetition is recognised; None if the answer is not remembered.
+        claim: By what a repetition is recognised; None if the answer is not remembered.
         encode: Makes the bytes of the answer.
         largest: Most bytes of an answer.
     """
@@ -41,10 +40,8 @@ class Execution:
         "_data",
         "_encode",
         "_error",
-        "_identity",
         "_largest",
         "_principal",
-        "_result",
         "_spec",
     )
 
@@ -54,7 +51,7 @@ class Execution:
         data: Any,
         principal: Hashable,
         answers: Answers,
-        identity: Hashable,
+        claim: Claim | None,
         encode: Callable[[Any], bytes],
         largest: int,
     ) -> None:
@@ -62,56 +59,45 @@ class Execution:
         self._data = data
         self._principal = principal
         self._answers = answers
-        self._identity = identity
+        self._claim = claim
         self._encode = encode
         self._largest = largest
-        self._claim: Claim | None = None
-        self._result: Any = None
         self._answer: bytes | None = None
         self._error: BaseException | None = None
 
-    @property
-    def is_over(self) -> bool:
-        """Whether there is an answer or an error, and those who wait for it have it."""
-        return self._answer is not None or self._error is not None
+    def run(self) -> None:
+        """Have the agent do what is asked, unless that was done before.
 
-    def handle(self) -> None:
-        """Have the agent do what is asked, unless that was done before; raises nothing."""
+        What goes wrong is told by :meth:`answer`.
+        """
+        claim = self._claim
         try:
-            if self._identity is not None:
-                claim = self._answers.claim(self._identity)
-                if isinstance(claim, bytes):
-                    self._answer = claim
-                    return
-                self._claim = claim
-            self._result = self._spec.handler(self._data, self._principal)
+            answer = None if claim is None else self._answers.begin(claim)
+            if answer is None:
+                answer = self._encode(self._spec.handler(self._data, self._principal))
+                if len(answer) > self._largest:
+                    raise self._too_large(len(answer))
+                if claim is not None:
+                    self._answers.store(claim, answer)
+            self._answer = answer
         except BaseException as error:
             self._fail(error)
 
-    def finish(self) -> bytes:
-        """Return the answer, remembered for repetitions.
+    def answer(self) -> bytes:
+        """Return the answer, once :meth:`run` has ended.
 
         Raises:
             RefusedError: There is none; it says why.
         """
-        if not self.is_over:
-            try:
-                answer = self._encode(self._result)
-                if len(answer) > self._largest:
-                    raise self._too_large(len(answer))
-                if self._claim is not None:
-                    self._answers.store(self._claim, answer)
-                self._answer = answer
-            except Exception as error:
-                self._fail(error)
-        if self._error is not None:
+        if self._answer is None:
+            self.give_up()
+            assert self._error is not None
             raise self._error
-        assert self._answer is not None
         return self._answer
 
     def give_up(self) -> None:
         """Let go of a request that was interrupted; one that is over is not touched."""
-        if not self.is_over:
+        if self._answer is None and self._error is None:
             self._fail(RefusedError(500, "the request was interrupted", "InterruptedError"))
 
     def _fail(self, error: BaseException) -> None:

@@ -21,11 +21,17 @@ _LONGEST_WAIT = 60.0
 
 
 class Claim:
-    """The right to carry out one call, and what it came to for those who wait for it."""
+    """One call: being carried out, or what it came to.
+
+    Args:
+        identity: What makes two calls the same: principal, path, key, content.
+    """
 
     is_done = False
     is_awaited = False
     answer = b""
+    # When the answer is forgotten, on the monotonic clock.
+    due = 0.0
     error: RefusedError | None = None
 
     def __init__(self, identity: Hashable) -> None:
@@ -51,77 +57,77 @@ class Answers:
         self._size = size
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        self._running: dict[Hashable, Claim] = {}
-        self._stored: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()
+        # Those that run and those that are answered, which are `_answered` many; of these the
+        # least recently used comes first.
+        self._known: OrderedDict[Hashable, Claim] = OrderedDict()
+        self._answered = 0
         self._bytes = 0
 
-    def claim(self, identity: Hashable) -> bytes | Claim:
-        """Return the answer to a call that was made before, or the right to carry it out.
+    def begin(self, claim: Claim) -> bytes | None:
+        """Return the answer to a call that was made before, or None: then it may be carried out.
 
-        Who gets a claim must end it, by :meth:`store` or :meth:`fail`. If the same call is being
-        carried out, this waits for its answer.
-
-        Args:
-            identity: What makes two calls the same: principal, path, key, digest of the body.
+        After None the claim must be ended, by :meth:`store` or :meth:`fail`. If the same call is
+        being carried out, this waits for its answer.
 
         Raises:
             RefusedError: The call was refused when it was first made; or the first one takes
                 longer than the time to wait for it.
         """
-        mine = Claim(identity)
         with self._lock:
-            if identity in self._stored:
-                stored = self._recall(identity)
-                if stored is not None:
-                    return stored
-            running = self._running.setdefault(identity, mine)
-        return mine if running is mine else self._wait_for(running)
+            known = self._known.setdefault(claim.identity, claim)
+            if known.is_done and not self._recall(known):
+                self._known[claim.identity] = known = claim
+        return None if known is claim else self._wait_for(known)
 
     def store(self, claim: Claim, answer: bytes) -> None:
         """Remember an answer, and give it to those who wait for it; once for each claim."""
-        identity = claim.identity
         with self._lock:
-            if self._running.get(identity) is not claim:
+            if claim.is_done:
                 return
-            if identity not in self._stored:  # else it was interrupted here, and begins anew
-                self._bytes += len(answer)
-            self._stored[identity] = (time.monotonic() + self._ttl, answer)
-            while len(self._stored) > self._size or self._bytes > _MOST_BYTES:
-                _, (_, dropped) = self._stored.popitem(last=False)
-                self._bytes -= len(dropped)
-            claim.answer = answer
-            self._end(claim)
+            self._known.move_to_end(claim.identity)
+            answered, size = self._answered + 1, self._bytes + len(answer)
+            due = time.monotonic() + self._ttl
+            # One assignment: an interrupt leaves an answer that is counted, or none.
+            claim.answer, claim.due, claim.is_done, self._answered, self._bytes = (
+                answer, due, True, answered, size)  # fmt: skip
+            if claim.is_awaited:
+                self._changed.notify_all()
+            while self._answered > self._size or self._bytes > _MOST_BYTES:
+                oldest = next(iter(self._known.values()))
+                if oldest.is_done:
+                    self._drop(oldest)
+                else:  # its answer will be younger than all that are here
+                    self._known.move_to_end(oldest.identity)
 
     def fail(self, claim: Claim, error: BaseException) -> None:
         """Remember nothing, and tell those who wait why there is no answer; once for each claim."""
         with self._lock:
-            if self._running.get(claim.identity) is claim:
+            if self._known.get(claim.identity) is claim and not claim.is_done:
                 claim.error = error if isinstance(error, RefusedError) else _interrupted()
-                self._end(claim)
+                claim.is_done = True
+                del self._known[claim.identity]
+                if claim.is_awaited:
+                    self._changed.notify_all()
 
     def forget(self, identity: Hashable) -> None:
         """Forget a remembered answer; a call that is running is not touched."""
         with self._lock:
-            self._drop(identity)
+            known = self._known.get(identity)
+            if known is not None and known.is_done:
+                self._drop(known)
 
-    def _recall(self, identity: Hashable) -> bytes | None:
-        due, answer = self._stored[identity]
-        if time.monotonic() >= due:
-            self._drop(identity)
-            return None
-        self._stored.move_to_end(identity)
-        return answer
+    def _recall(self, known: Claim) -> bool:
+        """Return whether an answer still counts; else it is dropped."""
+        if time.monotonic() >= known.due:
+            self._drop(known)
+            return False
+        self._known.move_to_end(known.identity)
+        return True
 
-    def _drop(self, identity: Hashable) -> None:
-        found = self._stored.pop(identity, None)
-        if found is not None:
-            self._bytes -= len(found[1])
-
-    def _end(self, claim: Claim) -> None:
-        claim.is_done = True
-        del self._running[claim.identity]
-        if claim.is_awaited:
-            self._changed.notify_all()
+    def _drop(self, claim: Claim) -> None:
+        del self._known[claim.identity]
+        self._answered -= 1
+        self._bytes -= len(claim.answer)
 
     def _wait_for(self, running: Claim) -> bytes:
         end = time.monotonic() + self._ttl

@@ -39,6 +39,7 @@ class Run:
         self.task = task
         self.task_id: Any = task.id
         self.principal = principal
+        self.key = (principal, task.id)
         self.thread = threading.get_ident()
 
     def __repr__(self) -> str:
@@ -82,7 +83,7 @@ class Runs:
         """
         run = Run(task, principal)
         with self._lock:
-            if self._running.setdefault((principal, run.task_id), run) is not run:
+            if self._running.setdefault(run.key, run) is not run:
                 raise RefusedError(
                     409,
                     f"task {run.task_id!r} is being executed already",
@@ -95,7 +96,7 @@ class Runs:
         """Take a task out; from here nobody can cancel it."""
         _current.reset(run.token)
         with self._lock:
-            del self._running[run.principal, run.task_id]
+            del self._running[run.key]
 
     def is_running(self, task_id: Any, principal: Hashable) -> bool:
         """Return whether a task is in execution and not cancelled."""
@@ -116,7 +117,7 @@ class Runs:
     def _cancel(self, run: Run, reason: str | None) -> Task:
         task = _copy(run.task)
         with self._lock:
-            if self._running.get((run.principal, run.task_id)) is not run:
+            if self._running.get(run.key) is not run:
                 raise _not_running(run.task_id)
             if run.canceled_task is None:
                 if task.is_terminal:

@@ -111,7 +111,7 @@ def runtime_agent(url: str) -> RuntimeHost | None:
     Args:
         url: The address; a slash at its end makes no difference.
     """
-    return _served.get(_name(url))
+    return _served.get(url) or _served.get(_name(url))
 
 
 def _name(url: str) -> str:

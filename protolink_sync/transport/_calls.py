@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -124,7 +125,8 @@ class Calls(Foundation):
             finally:
                 self._end(call)
         finally:
-            self._end(call)
+            if not call.over:
+                self._end(call)
 
     def send_as(
         self,
@@ -173,7 +175,8 @@ class Calls(Foundation):
             finally:
                 self._end(call)
         finally:
-            self._end(call)
+            if not call.over:
+                self._end(call)
 
     def _send(
         self,
@@ -188,7 +191,8 @@ class Calls(Foundation):
         context = self._context(call, spec, url)
         context.idempotency_key = self._key(call, spec, context, data, body, key)
         request: WireRequest = call.codec.encode(spec, context, body, data, params)
-        self._add_headers(call, request)
+        if call.options is not None and call.options.headers:
+            self._add_headers(call.options.headers, request)
         self._check_size(request)
         try:
             self._trace(call, request)
@@ -206,29 +210,29 @@ class Calls(Foundation):
 
     def _trace(self, call: Call, request: WireRequest) -> None:
         """Begin the span of a call, if somebody traces, and tell the peer of it."""
-        call.span = span = tracing.begin(request.context, self.transport_type)
-        if span is not None and self._headers_per_call:
+        if tracing.API not in sys.modules:
+            return
+        call.span = span = tracing.CallSpan(request.context, self.transport_type)
+        if self._headers_per_call:
             request.headers = merged(span.headers(), request.headers)
 
     def _context(self, call: Call, spec: ClientRequestSpec, url: str) -> TransportRequestContext:
         given = None if call.options is None else call.options.request_id
         return TransportRequestContext(spec.name, url, given or os.urandom(16).hex())
 
-    def _add_headers(self, call: Call, request: WireRequest) -> None:
+    def _add_headers(self, headers: Mapping[str, str], request: WireRequest) -> None:
         """Put a call's own headers beside those of its operation, which win."""
-        if call.options is None or not call.options.headers:
-            return
         if not self._headers_per_call:
-            names = ", ".join(sorted(call.options.headers))
+            names = ", ".join(sorted(headers))
             raise ValueError(
                 f"the transport {self.transport_type!r} sends no headers with a single call "
                 f"({names}): give headers= to the transport, or use another one"
             )
-        request.headers = merged(call.options.headers, request.headers)
+        request.headers = merged(headers, request.headers)
 
     def _policy(self, call: Call) -> RetryPolicy:
-        given = None if call.options is None else call.options.retry
-        return given or self._config.retry
+        options = call.options
+        return self._config.retry if options is None or options.retry is None else options.retry
 
     def _key(
         self,
@@ -274,7 +278,7 @@ class Calls(Foundation):
         # Unless it turns out otherwise, what ends the call is an interrupt.
         call.outcome = "cancelled"
         call.begin()
-        if not self._slots.acquire(call, nested=self._is_nested()):
+        if not self._slots.acquire(call, self._is_nested):
             raise self._ended(call, context)
         # close() sets the flag first and then ends what it finds among the slots.
         if self._closed:
@@ -322,6 +326,8 @@ class Calls(Foundation):
         if longest is not None:
             call.limit("attempt", longest)
         try:
+            if call.credentials is None:
+                return self._answer(call, request)
             return self._authorized(call, request, self._answer)
         except TransportError as error:
             # Not later: it may become one of the earlier errors of another.
@@ -341,8 +347,6 @@ class Calls(Foundation):
         self, call: Call, request: WireRequest, act: Callable[[Call, WireRequest], Any]
     ) -> Any:
         """Give a request its credentials and act; once more where the peer wants other ones."""
-        if call.credentials is None:
-            return act(call, request)
         context = request.context
         self._check_goes_on(call, context)
         request.credentials = credential_headers(call.credentials, context.url)
@@ -364,7 +368,8 @@ class Calls(Foundation):
 
     def _answer(self, call: Call, request: WireRequest) -> Any:
         context = request.context
-        self._check_goes_on(call, context)
+        if not call.may_go_on():
+            raise self._ended(call, context)
         call.sent += len(request.body or b"")
         reply: WireReply = (
             self._exchange(request, call)

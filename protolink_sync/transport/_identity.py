@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from protolink_sync.models import Task
+
 __all__ = ["key_of_task", "task_id"]
 
 # The peers' servers take any key; a header needs printable ASCII, and proxies limit its length.
@@ -32,4 +34,6 @@ def key_of_task(task_id: Any, body: bytes) -> str:
 
 def task_id(data: Any) -> Any:
     """Return the id of a task, given as a model or as JSON values."""
+    if isinstance(data, Task):
+        return data.id
     return data.get("id") if isinstance(data, Mapping) else getattr(data, "id", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -81,14 +82,15 @@ class Metrics:
         if call.outcome is None:
             return
         ended = self._streams if call.streams else self._requests
-        counted = {**ended, call.outcome: ended[call.outcome] + 1}
-        requests, streams = (self._requests, counted) if call.streams else (counted, self._streams)
+        outcome, number = call.outcome, ended[call.outcome] + 1
         sent = self._sent + call.sent
         received = self._received + call.received
-        latency = self._latency + (0.0 if call.streams else call.elapsed() * 1000.0)
-        # One assignment: an interrupt before it leaves the call uncounted, and _end() comes again.
-        self._requests, self._streams, self._sent, self._received, self._latency, call.outcome = (
-            requests, streams, sent, received, latency, None)  # fmt: skip
+        took = 0.0 if call.streams else (time.monotonic() - call.started) * 1000.0
+        latency = self._latency + took
+        # One assignment, which calls nothing: an interrupt before it leaves the call uncounted,
+        # and _end() comes again.
+        ended[outcome], self._sent, self._received, self._latency, call.outcome = (
+            number, sent, received, latency, None)  # fmt: skip
 
     def retried(self) -> None:
         """Count one attempt beyond the first."""

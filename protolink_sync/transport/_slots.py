@@ -7,6 +7,7 @@ import math
 import queue
 import time
 from collections import deque
+from collections.abc import Callable
 
 from protolink_sync.transport._call import Call
 
@@ -33,17 +34,19 @@ class Slots:
         # What those wait on who want to know when the last call has ended.
         self._watchers: list[queue.SimpleQueue[None]] = []
 
-    def acquire(self, call: Call, *, nested: bool = False) -> bool:
+    def acquire(self, call: Call, is_nested: Callable[[], bool] | None = None) -> bool:
         """Give the call a slot, waiting for one if need be; False if the call was ended.
 
         Args:
             call: The call.
-            nested: Begin at once, above the limit: the call that holds the slot waits for this
-                one.
+            is_nested: Asked when the call would have to wait: whether it begins at once, above
+                the limit, because the call that holds the slot waits for this one.
         """
         # First in, then counted: of two that come at once at least one sees that it is too many.
         self.active[call] = None
-        if nested or (len(self.active) <= self._limit and not self._waiting):
+        if len(self.active) <= self._limit and not self._waiting:
+            return call.ended is None
+        if is_nested is not None and is_nested():
             return call.ended is None
         self._waiting.append(call)
         self.active.pop(call, None)

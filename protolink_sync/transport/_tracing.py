@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,24 +10,14 @@ from protolink_sync._version import __version__
 from protolink_sync.security import check_header
 from protolink_sync.wire import TransportRequestContext
 
-__all__ = ["CallSpan", "begin"]
+__all__ = ["API", "CallSpan"]
 
-# What a program that traces has imported. Where it is not, nobody sees a span, and the library is
-# not loaded for it.
-_API = "opentelemetry.trace"
+API = "opentelemetry.trace"
+"""What a program that traces has imported. Where it is not, nobody sees a span, and the library is
+not loaded for it."""
 
 # What users put there is for their own services, and a peer is not one of them.
 _NOT_FOR_PEERS = ("baggage",)
-
-
-def begin(context: TransportRequestContext, transport_type: str) -> CallSpan | None:
-    """Begin the span of a call; None where nothing is traced.
-
-    Args:
-        context: Who the call is.
-        transport_type: What carries it.
-    """
-    return CallSpan(context, transport_type) if _API in sys.modules else None
 
 
 class CallSpan:

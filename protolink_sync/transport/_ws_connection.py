@@ -245,9 +245,9 @@ class WebSocketConnection(Cuttable):
             return False
         try:
             for _ in range(_LOOKS):
-                if not wire.pass_over_pings():
+                if wire.at < len(wire.buffer) and not wire.pass_over_pings():
                     return False
-                if self._is_still(self._sock):
+                if self._is_silent() and not self._has_decrypted(self._sock):
                     return True
                 if not self._read_what_waits(self._sock, wire):
                     return False
@@ -255,8 +255,9 @@ class WebSocketConnection(Cuttable):
             pass
         return False
 
-    def _is_still(self, sock: socket.socket) -> bool:
-        return self._is_silent() and not (isinstance(sock, ssl.SSLSocket) and sock.pending())
+    @staticmethod
+    def _has_decrypted(sock: socket.socket) -> bool:
+        return isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
 
     @staticmethod
     def _read_what_waits(sock: socket.socket, wire: Wire) -> bool:

@@ -184,21 +184,25 @@ class Transport(Calls):
     def _feed(
         self, call: Call, spec: ClientRequestSpec, url: str, data: Any, idle: float, primed: bool
     ) -> Feed:
-        context = self._context(call, spec, url)
+        context, options = self._context(call, spec, url), call.options
         body = call.codec.encode_body(spec, data)
         request: WireRequest = call.codec.encode(spec, context, body, data)
-        self._add_headers(call, request)
+        if options is not None and options.headers:
+            self._add_headers(options.headers, request)
         self._check_size(request)
         try:
             call.outcome = "cancelled"
             self._trace(call, request)
             call.limit("idle", idle)
             call.begin()
-            if not self._stream_slots.acquire(call, nested=self._is_nested()):
+            if not self._stream_slots.acquire(call, self._is_nested):
                 raise self._ended(call, context)
             self._check_open()
             call.sent = len(request.body or b"")
-            opened = self._authorized(call, request, self._opened)
+            if call.credentials is None:
+                opened = self._opened(call, request)
+            else:
+                opened = self._authorized(call, request, self._opened)
             call.limit("idle", idle)
             feed = Feed(
                 opened,

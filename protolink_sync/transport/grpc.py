@@ -292,10 +292,12 @@ class GRPCTransport(Transport):
 
     def _metadata_of(self, request: WireRequest) -> list[tuple[str, str]]:
         context = request.context
-        own = metadata_of(request.headers, what="headers=")
-        names = {name for name, _ in own}
-        metadata = [(name, value) for name, value in self._metadata if name not in names]
-        metadata += [*own, ("x-protolink-request-id", context.request_id)]
+        metadata = [*self._metadata]
+        if request.headers:
+            own = metadata_of(request.headers, what="headers=")
+            names = {name for name, _ in own}
+            metadata = [pair for pair in metadata if pair[0] not in names] + own
+        metadata.append(("x-protolink-request-id", context.request_id))
         if context.idempotency_key is not None:
             metadata.append(("idempotency-key", context.idempotency_key))
         if request.credentials:

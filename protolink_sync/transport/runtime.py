@@ -55,14 +55,11 @@ class _Job:
 
     def run(self) -> None:
         """Have the handler work, and what it returned encoded (a worker)."""
-        self.context.run(self._work)
+        try:
+            self.context.run(self._execution.run)
+        except BaseException:  # an error that cannot be told: its text is not to be had
+            self._execution.give_up()
         self._over.put(True)
-
-    def _work(self) -> None:
-        self._execution.handle()
-        with contextlib.suppress(BaseException):  # the one who waits gets it from finish()
-            self._execution.finish()
-        self._execution.give_up()
 
     def wait(self) -> bytes | None:
         """Return the answer, or None if the call was ended.
@@ -77,7 +74,7 @@ class _Job:
                 break
             except queue.Empty:
                 continue
-        return self._execution.finish() if is_handled else None
+        return self._execution.answer() if is_handled else None
 
     def cut(self) -> None:
         self._over.put(False)
@@ -251,15 +248,16 @@ class _Workers:
             self._idle.append(jobs)
             if self._closed:
                 self.close()
-            job = self._next(jobs)
+            try:
+                job = jobs.get(timeout=_IDLE_SECONDS)
+            except queue.Empty:
+                job = self._last(jobs)
 
-    def _next(self, jobs: queue.SimpleQueue[_Job | _StreamJob | None]) -> _Job | _StreamJob | None:
-        try:
-            return jobs.get(timeout=_IDLE_SECONDS)
-        except queue.Empty:
-            with contextlib.suppress(ValueError):
-                self._idle.remove(jobs)
-                return None
+    def _last(self, jobs: queue.SimpleQueue[_Job | _StreamJob | None]) -> _Job | _StreamJob | None:
+        """Take a worker that has nothing to do out of the row, or the job it gets just then."""
+        with contextlib.suppress(ValueError):
+            self._idle.remove(jobs)
+            return None
         # Somebody has taken it at this moment and puts a job in, unless he was interrupted.
         try:
             return jobs.get(timeout=_IDLE_SECONDS)
@@ -331,11 +329,9 @@ class RuntimeTransport(Transport):
 
     def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
         context = request.context
-        host = self._host(context)
+        begin = self._host(context).begin
         try:
-            job = _Job(
-                host.begin(request.method, request.path, request.body, context.idempotency_key)
-            )
+            job = _Job(begin(request.method, request.path, request.body, context.idempotency_key))
             self._start(job, deadline, context)
             answer = job.wait()
         except RefusedError as refused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 
 import pytest
@@ -13,6 +14,7 @@ from protolink_sync.errors import TransportRemoteError
 from protolink_sync.models import AgentCard, Task
 from protolink_sync.server import Agent
 from protolink_sync.transport import HTTPTransport
+from tests.server.test_wsgi import call
 
 
 async def cancel_itself():
@@ -45,3 +47,27 @@ def test_it_is_an_answer_and_nothing_is_carried_out_twice(end):
 
     assert caught.value.status_code == 500
     assert len(executions) == 1
+
+
+def test_ctrl_c_in_a_server_without_threads_leaves_no_claim_behind():
+    """It means the process, so nobody gets an answer; the same call is then a first one again."""
+    executions = []
+
+    class Interrupted(Agent):
+        def handle_task(self, task):
+            executions.append(task.id)
+            if len(executions) == 1:
+                raise KeyboardInterrupt
+            return task.complete("done")
+
+    config = TransportConfig(idempotency_ttl=1.0)
+    card = AgentCard("interrupted", "d", "http://127.0.0.1")
+    app = Interrupted(card, config=config).wsgi_app()
+    body = json.dumps(Task.create("x").to_dict()).encode()
+
+    with pytest.raises(KeyboardInterrupt):
+        call(app, body=body, HTTP_IDEMPOTENCY_KEY="k")
+    status, _, answer = call(app, body=body, HTTP_IDEMPOTENCY_KEY="k")
+
+    assert (status, json.loads(answer)["state"]) == (200, "completed")
+    assert len(executions) == 2

@@ -179,3 +179,37 @@ def test_an_empty_key_is_none(key):
             caller.send(task, **headers)
 
     assert agent.executions[task.id] == 2
+
+
+def test_a_call_that_runs_is_not_forgotten_for_answers_to_others():
+    """Else its repetition would be carried out beside it."""
+    agent = Kitchen(config=TransportConfig(idempotency_cache_size=1))
+    with calling(agent) as (caller, server), Caller(server.url) as other:
+        task = text_task("wait")
+        first = in_background(caller.send, task, Idempotency_Key="k")
+        agent.started.acquire()
+        for quick in (text_task("count") for _ in range(3)):
+            other.send(quick, Idempotency_Key=quick.id)
+        second = in_background(other.send, task, Idempotency_Key="k")
+        agent.gate.set()
+
+        assert first().body == second().body
+    assert agent.executions[task.id] == 1
+
+
+@pytest.mark.parametrize("length", [1, 5000], ids=["short", "long"])
+def test_content_that_differs_in_its_last_letter_is_another_call(length):
+    def body(letter):
+        part = {"type": "text", "content": f"echo {'x' * length}{letter}"}
+        message = {"id": "m", "role": "user", "parts": [part], "timestamp": None}
+        return {"id": "t", "messages": [message], "created_at": None}
+
+    agent = Kitchen()
+    with calling(agent) as (caller, _):
+        answers = [
+            caller.request("POST", "/tasks/", body(letter), Idempotency_Key="k").task()
+            for letter in "abab"
+        ]
+
+    assert [answer.messages[-1].text[-1] for answer in answers] == ["a", "b", "a", "b"]
+    assert agent.executions["t"] == 2

@@ -25,8 +25,8 @@ def agent():
 def ask(path, data=None, *, method="POST", key=None, url=URL):
     body = None if data is None else local.dump_data(data)
     execution = runtime_agent(url).begin(method, path, body, key)
-    execution.handle()
-    return local.take(execution.finish())
+    execution.run()
+    return local.take(execution.answer())
 
 
 def test_a_task_is_answered(agent):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import pathlib
+import sys
 import threading
 
 import pytest
 
+import protolink_sync
 from protolink_sync import AgentClient, CancelToken
 from protolink_sync.config import RetryPolicy, TransportConfig, TransportLimits
 from protolink_sync.errors import (
@@ -20,6 +24,7 @@ from protolink_sync.transport import RuntimeTransport
 from tests.transport.scenes import LIMIT, Calling, wait_until
 
 URL = "runtime://workshop"
+PACKAGE = str(pathlib.Path(protolink_sync.__file__).parent)
 
 
 def workers() -> int:
@@ -205,6 +210,24 @@ def test_a_handlers_error_is_the_cause(client):
     assert (caught.value.error_type, caught.value.error_message) == ("LookupError", "no such part")
 
 
+def test_an_error_whose_text_cannot_be_had_ends_the_call_too(client):
+    """Else its caller would wait until the budget is spent."""
+
+    class WordlessError(Exception):
+        def __str__(self):
+            raise RuntimeError("no words")
+
+    class Failing(Agent):
+        def handle_task(self, task):
+            raise WordlessError
+
+    with (
+        Failing(AgentCard("failing", "d", URL)).serve(URL),
+        pytest.raises(TransportRemoteError, match="interrupted"),
+    ):
+        client.send_task(URL, Task.create("x"))
+
+
 @pytest.mark.parametrize("side", ["agent", "client"])
 def test_an_answer_beyond_a_limit(side):
     config = TransportConfig(limits=TransportLimits(max_response_bytes=1000))
@@ -229,3 +252,55 @@ def test_a_thousand_calls_leave_one_worker(agent, client):
     client.close()
     client.transport.close()
     assert wait_until(lambda: workers() == 0, LIMIT)
+
+
+class CtrlC:
+    """Raise KeyboardInterrupt in this thread at the n-th line of the package, once."""
+
+    def __init__(self, number):
+        self.left = number
+        self.where = None
+
+    def __enter__(self):
+        self.before = sys.gettrace()
+        sys.settrace(self.trace)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(self.before)
+
+    def trace(self, frame, event, arg):
+        if event == "line" and frame.f_code.co_filename.startswith(PACKAGE):
+            self.left -= 1
+            if self.left == 0:
+                self.where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+                raise KeyboardInterrupt
+        return self.trace
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_any_line_loses_nothing_and_has_nothing_done_twice(agent, client):
+    """The same task, sent again, is carried out once in all."""
+    agent.gate.set()
+    for number in itertools.count(1):
+        task, before = Task.create("x"), agent.executions
+        started = client.transport.metrics.requests_started
+        with CtrlC(number) as interrupt:
+            try:
+                client.send_task(URL, task)
+                was_raised = False
+            except KeyboardInterrupt:
+                was_raised = True
+        counted = client.transport.metrics
+
+        assert was_raised == (interrupt.where is not None), interrupt.where
+        assert client.send_task(URL, task).text == f"execution {before + 1}", interrupt.where
+        assert agent.executions == before + 1, interrupt.where
+        assert counted.active_requests == 0, interrupt.where
+        ended = counted.requests_succeeded + counted.requests_failed + counted.requests_cancelled
+        assert ended == counted.requests_started <= started + 1, interrupt.where
+        if interrupt.where is None:
+            break
+
+    assert number > 100
+    assert workers() <= 3
