@@ -39,10 +39,14 @@
 Each class takes one positional message; everything else is a keyword with a default, so that
 every error survives ``pickle`` and ``copy`` whole. A caller's mistake (a bad argument, a bad
 setting) is a plain ``ValueError`` or ``TypeError``, raised before any I/O.
+
+``str(error)`` ends with the place in the documentation that says what to do about this kind of
+error; ``error.message`` is what happened, without it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -83,15 +87,39 @@ __all__ = [
 ]
 
 
+# The page that has a section for each class, and how a message names it.
+_PAGE = "errors.html"
+_REFERENCE = re.compile(r" \(see errors\.html#[a-z0-9]+\)")
+
+
 class ProtoLinkError(Exception):
     """Catch this to catch every error that the library itself raises.
 
     Args:
         message: What happened, where, and what to do.
+
+    >>> print(ProtoLinkError("no agent listens there"))
+    no agent listens there (see errors.html#protolinkerror)
     """
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(message)
+        # The message of another error may be part of this one: the place is named once, at the end.
+        super().__init__(_REFERENCE.sub("", str(message)))
+
+    @property
+    def message(self) -> str:
+        """What happened, where, and what to do, without the place in the documentation."""
+        return str(self.args[0]) if self.args else ""
+
+    @property
+    def help_anchor(self) -> str:
+        """Page and anchor of the documentation that say what to do about this kind of error."""
+        # A class of a user's own has no section: the one that it is made from has.
+        known = next(cls for cls in type(self).__mro__ if cls.__module__ == __name__)
+        return f"{_PAGE}#{known.__name__.lower()}"
+
+    def __str__(self) -> str:
+        return f"{self.message} (see {self.help_anchor})" if self.message else ""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # OSError keeps errno outside __dict__, where its own __reduce__ forgets it.
@@ -100,6 +128,15 @@ class ProtoLinkError(Exception):
         if number is not None:
             state["errno"] = number
         return type(self), self.args, state
+
+
+def words(error: BaseException) -> str:
+    """Return what an error says, for readers who do not have this documentation: peers, and files.
+
+    >>> words(ProtoLinkError("no agent listens there")), words(ValueError("no"))
+    ('no agent listens there', 'no')
+    """
+    return error.message if isinstance(error, ProtoLinkError) else str(error)
 
 
 class ModelError(ProtoLinkError, ValueError):

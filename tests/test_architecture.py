@@ -76,7 +76,7 @@ ONE_MODULE = {
     "opentelemetry": "transport",
     "pytest": "testing",
     "click": "cli",
-    "rich": "cli",
+    "rich": "cli _display",
 }
 FIXED_MODULE = {
     "cattrs": "models._converter",
@@ -87,6 +87,7 @@ TOGETHER = {"urllib3": "requests"}  # one subject, one module
 # One subject in several modules: the connections, the environment and the transport of HTTP; the
 # commands.
 SUBJECT = {
+    "rich": {"cli._output", "_display._bars"},
     "requests": {"transport.http", "transport._connections", "transport._environment"},
     "click": {
         "cli._a2a",

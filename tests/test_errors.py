@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import pathlib
 import pickle
+import re
 from typing import Any
 
 import pytest
@@ -45,6 +47,7 @@ from protolink_sync.errors import (
     TransportProtocolError,
     TransportRemoteError,
     TransportTimeoutError,
+    words,
 )
 from protolink_sync.models import Task
 
@@ -85,6 +88,15 @@ TREE: dict[type[ProtoLinkError], tuple[tuple[type, ...], tuple[type, ...]]] = {
     NoResponseMessageError: ((ProtoLinkError, RuntimeError), (TaskExecutionError,)),
 }
 CLASSES = list(TREE)
+
+PAGE = pathlib.Path(__file__).parents[1] / "docs" / "reference" / "errors.rst"
+# title -> text, of the sections that classes have.
+SECTIONS = {
+    part[1]: part[2]
+    for part in re.finditer(
+        r"^(\w+)\n~+\n(.*?)(?=^\w[^\n]*\n[~-]{3,}\n|\Z)", PAGE.read_text("utf-8"), re.M | re.S
+    )
+}
 
 EARLIER = TransportConnectionError("refused", url="http://a", retryable=True)
 EARLIER.errno = 111
@@ -161,7 +173,7 @@ def test_a_message_alone_makes_an_error(cls):
     """One positional argument: otherwise pickle and copy would need to know each class."""
     error = cls("what happened")
 
-    assert str(error) == "what happened"
+    assert error.message == "what happened"
     assert error.args == ("what happened",)
     assert str(cls()) == ""
     with pytest.raises(TypeError):
@@ -188,7 +200,58 @@ def test_attributes_are_what_was_given(cls):
         assert getattr(error, name) == {**VALUES, **own}[name]
     if isinstance(error, OSError):
         assert error.errno == 104
-        assert str(error) == "what, where, what to do"
+        assert error.message == "what, where, what to do"
+
+
+# --- what to do about an error ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_message_names_the_section_that_says_what_to_do(cls):
+    """The sections' titles are the classes' names: Sphinx makes their anchors of these."""
+    error = cls("what happened")
+    page, _, anchor = error.help_anchor.partition("#")
+
+    titles = [title.lower() for title in SECTIONS]
+    assert page == PAGE.with_suffix(".html").name
+    assert titles.count(anchor) == 1
+    assert anchor == cls.__name__.lower()
+    assert str(error) == f"what happened (see {error.help_anchor})"
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_section_says_what_to_do_and_whether_to_send_again(cls):
+    section = SECTIONS[cls.__name__]
+
+    assert f".. autoexception:: {cls.__name__}\n" in section
+    assert re.search(r"^:What to do: \S", section, re.MULTILINE)
+    assert re.search(r"^:Send it again\?: \S", section, re.MULTILINE)
+
+
+def test_an_error_that_tells_of_another_names_one_section_only():
+    inner = ModelError("no number @ $.a", path="$.a")
+
+    outer = TransportProtocolError(f"the reply is wrong: {inner}; try again")
+    again = pickle.loads(pickle.dumps(TransportError(str(outer))))
+
+    assert outer.message == "the reply is wrong: no number @ $.a; try again"
+    assert str(outer).count("(see ") == 1
+    assert str(again) == f"{outer.message} (see errors.html#transporterror)"
+
+
+def test_an_error_of_a_users_own_names_the_section_of_its_kind():
+    assert OwnError("mine").help_anchor == "errors.html#transportconnectionerror"
+
+
+def test_others_are_told_what_happened_only():
+    """A peer has no use for an anchor of this documentation."""
+    assert words(ModelError("no number @ $.a", path="$.a")) == "no number @ $.a"
+    assert words(KeyError("a")) == "'a'"
+
+
+def test_an_error_that_says_nothing_names_nothing():
+    assert str(TransportError()) == ""
+    assert TransportError().message == ""
 
 
 def test_a_note_survives():
@@ -208,7 +271,7 @@ def test_what_a_user_adds_to_an_error_survives():
 def test_a_subclass_of_a_users_own_survives():
     error = pickle.loads(pickle.dumps(OwnError("mine", url="http://a")))
 
-    assert (type(error), str(error), error.url) == (OwnError, "mine", "http://a")
+    assert (type(error), error.message, error.url) == (OwnError, "mine", "http://a")
 
 
 class OwnError(TransportConnectionError):

@@ -133,7 +133,7 @@ class AsyncAgentClient:
         max_in_flight: int | None = None,
         protocol: Any = "auto",
         timeout: float | None = None,
-        progress: Callable[[int, int | None], object] | None = None,
+        progress: bool | Callable[[int, int | None], object] | None = None,
         cancel: CancelToken | None = None,
     ) -> Steps[Task | Exception]:
         """Submit many tasks and return their results, for ``async for``.
@@ -146,7 +146,8 @@ class AsyncAgentClient:
             max_in_flight: Calls at the same time.
             protocol: As for :meth:`send_task`.
             timeout: Budget in seconds of each task.
-            progress: Called with the number of results and of tasks, in a thread.
+            progress: True for a bar; or called with how many have come and how many there are,
+                in a thread.
             cancel: Token that ends all of it.
         """
         return Steps(

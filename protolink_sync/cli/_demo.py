@@ -56,12 +56,12 @@ def _show(what: str, question: str, call: Callable[[], Task]) -> None:
     begin = time.perf_counter()
     task = call().raise_for_status()
     took = time.perf_counter() - begin
-    print(f"  {what:5} {question:20} -> {task.text:45} {_duration(took):>9}")
+    print(f"  {what:6} {question:20} -> {task.text:45} {_duration(took):>9}")
 
 
 def _show_stream(client: AgentClient, server: AgentServer) -> None:
     """Print an answer piece by piece, as it comes."""
-    print(f"  {'stream':5} {'What is 6 x 7?':19} -> ", end="", flush=True)
+    print(f"  {'stream':6} {'What is 6 x 7?':20} -> ", end="", flush=True)
     begin = time.perf_counter()
     first = 0.0
     with client.send_task_streaming(server.url, Task.create_infer("What is 6 x 7?")) as stream:

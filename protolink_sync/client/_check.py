@@ -370,6 +370,9 @@ class _Look:
         if not transport.supports_streaming:
             found = f"the transport {transport.transport_type!r} does not stream"
             return CheckStep("stream", "skipped", found, "for http addresses 'sse' does")
+        if self._is_a2a:
+            hint = "A2AClient(url).stream_message(...) streams"
+            return CheckStep("stream", "skipped", "tasks are not streamed over A2A", hint)
         if self.card is not None and not self.card.capabilities.streaming:
             return CheckStep("stream", "skipped", "the card says that the agent does not stream")
         if self._text is None:

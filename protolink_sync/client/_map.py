@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from protolink_sync._deadline import CancelToken
-from protolink_sync._display import View, bundle
+from protolink_sync._display import Bar, View, bar, bundle
 from protolink_sync.client._lanes import Lane, pick
 from protolink_sync.client._sender import Sender, sender_for
 from protolink_sync.errors import CallCancelledError
@@ -69,6 +69,7 @@ class MapResults(Iterator["Task | Exception"]):
         *,
         ordered: bool,
         in_flight: int,
+        shown: Bar | None,
         progress: Callable[[int, int | None], object] | None,
         cancel: CancelToken | None,
     ) -> None:
@@ -79,6 +80,7 @@ class MapResults(Iterator["Task | Exception"]):
         self._token = token
         self._ordered = ordered
         self._in_flight = in_flight
+        self._shown = shown
         self._progress = progress
         self._taken = self._given = self._arrived = 0
         self._index: int | None = None
@@ -92,7 +94,9 @@ class MapResults(Iterator["Task | Exception"]):
         # it is collected when nobody reads it any more, and ends what runs.
         self._ended: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         unlink = _link(cancel, token, self._ended)
-        self._let_go = weakref.finalize(self, _let_go, token, self._running, unlink, self._pid)
+        self._let_go = weakref.finalize(
+            self, _let_go, token, self._running, unlink, shown, self._pid
+        )
 
     @property
     def index(self) -> int | None:
@@ -120,6 +124,8 @@ class MapResults(Iterator["Task | Exception"]):
                 "these results belong to the parent process: a forked child cannot read them"
             )
         try:
+            if self._shown is not None and not self._taken and not self._is_closed:
+                self._shown.update(0, self._total)
             while not self._is_closed:
                 self._fill()
                 result = self._ready()
@@ -266,6 +272,9 @@ class MapResults(Iterator["Task | Exception"]):
                 del self._running[job]
                 self._keep(job, _cancelled(self._token, "; it may be running"))
 
+    def __length_hint__(self) -> int:
+        return max(0, (self._total or 0) - self._given)
+
     def close(self) -> None:
         """Submit no more and end the calls that run. Twice is silent."""
         self._is_closed = True
@@ -299,7 +308,11 @@ def _link(
 
 
 def _let_go(
-    token: CancelToken, running: dict[_Job, None], unlink: Callable[[], object], pid: int
+    token: CancelToken,
+    running: dict[_Job, None],
+    unlink: Callable[[], object],
+    shown: Bar | None,
+    pid: int,
 ) -> None:
     """End what nobody reads any more; also from a finalizer."""
     unlink()
@@ -309,6 +322,8 @@ def _let_go(
         for job in list(running):
             if job.future is not None:
                 job.future.cancel()
+        if shown is not None:
+            shown.end()
 
 
 def _put(ended: queue.SimpleQueue[_Job | None], job: _Job, _: Future[Any]) -> None:
@@ -350,7 +365,7 @@ def submitted(
     max_in_flight: int | None,
     protocol: Protocol,
     timeout: float | None,
-    progress: Callable[[int, int | None], object] | None,
+    progress: bool | Callable[[int, int | None], object] | None,
     cancel: CancelToken | None,
 ) -> MapResults:
     """Return the results of many tasks; see ``AgentClient.map``."""
@@ -360,7 +375,10 @@ def submitted(
     urls = [agent_url] if isinstance(agent_url, str) else list(agent_url)
     if not urls or not all(isinstance(url, str) for url in urls):
         raise ValueError("agent_url is empty or no text: give an address, or several")
-    token = CancelToken()
+    token, shown = CancelToken(), _shown(progress)
+    told = progress if callable(progress) else None
+    if shown is not None:
+        told = shown.update
     return MapResults(
         tasks,
         urls,
@@ -368,9 +386,18 @@ def submitted(
         token,
         ordered=ordered,
         in_flight=_in_flight(client, max_in_flight),
-        progress=progress,
+        shown=shown,
+        progress=told,
         cancel=cancel,
     )
+
+
+def _shown(progress: bool | Callable[[int, int | None], object] | None) -> Bar | None:
+    if progress is True:
+        return bar("tasks")
+    if not (progress is None or progress is False or callable(progress)):
+        raise TypeError(f"progress is {progress!r}, must be True or a function of done and total")
+    return None
 
 
 def _in_flight(client: AgentClient, given: int | None) -> int:

@@ -15,7 +15,12 @@ import attrs
 from protolink_sync._deadline import CancelToken
 from protolink_sync.a2a.client import Bridge, Budget, Choice, Flight
 from protolink_sync.client._options import ViewedTransport
-from protolink_sync.errors import A2AClientError, TransportError, TransportRemoteError
+from protolink_sync.errors import (
+    A2AClientError,
+    StreamingNotSupportedError,
+    TransportError,
+    TransportRemoteError,
+)
 from protolink_sync.models import AgentCard, Task
 from protolink_sync.specs import AGENT_CARD_REQUEST
 from protolink_sync.transport import Transport
@@ -153,6 +158,29 @@ class Selection:
         if choice.target is not None:
             raise bridge.unknown_task(base, task_id)
         return native(left)
+
+    def before_stream(
+        self, agent_url: str, timeout: float | None, cancel: CancelToken | None
+    ) -> float | None:
+        """Return what is left for a stream from an agent, once it is known to speak ProtoLink.
+
+        Args:
+            agent_url: The agent's address.
+            timeout: Seconds to the end of the stream; None for no bound.
+            cancel: Token that ends the call.
+
+        Raises:
+            StreamingNotSupportedError: It speaks A2A.
+        """
+        budget = self._budget(timeout, cancel)
+        choice, left = self._choice("send_task_streaming", agent_url, timeout, budget)
+        if choice.target is not None:
+            raise StreamingNotSupportedError(
+                f"send_task_streaming to {agent_url}: the agent speaks A2A, where a task is sent "
+                "and not streamed. A2AClient(url).stream_message(...) streams from it",
+                url=agent_url,
+            )
+        return None if timeout is None else left
 
     def card(
         self, agent_url: str, timeout: float | None, cancel: CancelToken | None

@@ -104,7 +104,7 @@ def ask(
                     f"after {attempt} attempt(s): {error}",
                     task=task,
                     attempts=attempt,
-                    validation_error=str(error),
+                    validation_error=error.message,
                 ) from error
             prompt = f"{first}\n\n{_correction(output, error)}"
         attempt += 1
@@ -129,7 +129,7 @@ def _correction(output: Any, error: ModelError) -> str:
     shown = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
     return (
         f"This answer was given before, and does not fit:\n{shown[:_SHOWN_ANSWER]}\n"
-        f"What is wrong with it: {error}\nGive the corrected answer."
+        f"What is wrong with it: {error.message}\nGive the corrected answer."
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from protolink_sync._deadline import CancelToken, seconds
+from protolink_sync.client._foundation import check_switch
 from protolink_sync.client.agent import AgentClient, Protocol
 from protolink_sync.client.registry import RegistryClient
 from protolink_sync.config import TransportConfig
@@ -361,7 +362,7 @@ def connect(
         timeout: Budget in seconds of calls that give none.
         config: Sizes, retries, connections.
         a2a: Also call an agent that speaks A2A and not ProtoLink's own protocol; only ``http``
-            and ``https``, and without streams.
+            and ``https``. Such an agent answers, and does not stream.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -377,15 +378,20 @@ def connect(
     if scheme not in _TRANSPORTS:
         forms = ", ".join(f"{known}://" for known in sorted(_TRANSPORTS))
         raise ValueError(f"{url!r} has no scheme that a transport takes; known: {forms}")
+    check_switch("a2a", a2a)
+    if a2a and scheme not in ("http", "https"):
+        raise ValueError(f"a2a=True needs an address with 'http' or 'https', not {scheme!r}")
     settings: Mapping[str, Any] = {"credentials": credentials, "tls": tls}
     if scheme == "runtime":
         unusable = sorted(name for name, value in settings.items() if value is not None)
         if unusable:
             raise ValueError(f"an agent in this process takes no {' and no '.join(unusable)}")
         settings = {}
-    # The transport that streams does not carry A2A.
-    name = "http" if a2a and scheme in ("http", "https") else _TRANSPORTS[scheme]
-    transport = get_transport(name, url=url, timeout=timeout, config=config, **settings)
-    client = AgentClient(transport, a2a=a2a)
+    transport = get_transport(
+        _TRANSPORTS[scheme], url=url, timeout=timeout, config=config, **settings
+    )
+    client = AgentClient(transport)
     client._owns = True
+    if a2a:
+        client._speak_a2a()
     return AgentPeer._owning(client, url)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from protolink_sync._deadline import CancelToken, seconds
+from protolink_sync.client._foundation import Carried
 from protolink_sync.errors import (
     CallCancelledError,
     ClientClosedError,
@@ -23,7 +24,7 @@ from protolink_sync.specs import (
     REGISTRY_REGISTER_REQUEST,
     REGISTRY_UNREGISTER_REQUEST,
 )
-from protolink_sync.transport import Transport, get_transport
+from protolink_sync.transport import Transport
 
 __all__ = ["Registration", "RegistryClient"]
 
@@ -35,7 +36,7 @@ _ATTRIBUTES = ("description", "name", "protocol_version", "role", "transport", "
 _NOT_FOUND = "agent not found"
 
 
-class RegistryClient:
+class RegistryClient(Carried):
     """Enter agents in a registry, keep them alive there, find them. Threads may share it.
 
     Every call has an idempotency key of its own, so a second heartbeat is a heartbeat and not
@@ -66,21 +67,11 @@ class RegistryClient:
     def __init__(
         self, transport: Transport | str, url: str | None = None, timeout: float | None = 300
     ) -> None:
-        self._owns = not isinstance(transport, Transport)
-        self._transport = (
-            transport
-            if isinstance(transport, Transport)
-            else get_transport(transport, url=url, timeout=timeout)
-        )
+        super().__init__(transport, url, timeout)
         if not self._transport.url:
             raise ValueError(
                 "a RegistryClient needs the registry's address: give url= to its transport"
             )
-
-    @property
-    def transport(self) -> Transport:
-        """The transport, for its health, counters and settings."""
-        return self._transport
 
     @property
     def url(self) -> str:
@@ -203,17 +194,6 @@ class RegistryClient:
                 url=self.url,
             )
         return answer
-
-    def close(self) -> None:
-        """Close the transport, if the client made it; a given one stays open. Twice is silent."""
-        if self._owns:
-            self._transport.close()
-
-    def __enter__(self) -> RegistryClient:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<RegistryClient {self._transport!r}>"

@@ -17,6 +17,9 @@ from protolink_sync.errors import TaskExecutionError
 # For the room `wire`, which turns any data into JSON: not listed, for users have to_dict().
 from protolink_sync.models._json import jsonable as jsonable
 
+# For the room `a2a.wire`, whose readers say what they found as ours do.
+from protolink_sync.models._readers import described as described
+
 # For the room `client`, which looks for the newest message.
 from protolink_sync.models._time import instant as instant
 from protolink_sync.models.artifact import Artifact

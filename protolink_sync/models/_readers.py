@@ -15,6 +15,7 @@ __all__ = [
     "Reader",
     "UnexpectedError",
     "boolean",
+    "described",
     "identifier",
     "integer",
     "json_object",
@@ -35,7 +36,7 @@ class UnexpectedError(TypeError):
     """
 
     def __init__(self, expected: str, value: Any) -> None:
-        super().__init__(f"expected {expected}, found {_described(value)}")
+        super().__init__(f"expected {expected}, found {described(value)}")
 
 
 def text(value: Any, _: Any = None) -> str:
@@ -89,7 +90,8 @@ def json_object(value: Any, _: Any = None) -> dict[str, Any]:
     return dict(value)
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
+    """Say what kind of JSON value there is, for an error; a long one is cut."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
-__all__ = ["shown"]
+__all__ = ["Shown"]
 
 
-def shown(
-    value: Any, include: Collection[str] | None, exclude: Collection[str] | None
-) -> dict[str, str]:
-    """Return a model in the forms that a notebook chooses from."""
-    # Not at import: what is never shown is not to pay for it.
-    from protolink_sync._display import bundle
-    from protolink_sync.models._views import view_of
+class Shown:
+    """A model that a notebook shows as a table."""
 
-    return bundle(view_of(value), include, exclude)
+    __slots__ = ()
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> dict[str, str]:
+        # Not at import: what is never shown is not to pay for it.
+        from protolink_sync._display import bundle
+        from protolink_sync.models._views import view_of
+
+        return bundle(view_of(self), include, exclude)

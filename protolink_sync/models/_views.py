@@ -44,6 +44,8 @@ def _parts(parts: list[Part]) -> str:
 def _content(part: Part) -> str:
     if isinstance(part.content, str):
         return part.content if part.type == "text" else f"[{part.type}] {part.content}"
+    if isinstance(part.content, dict) and part.content.keys() == {"prompt"}:
+        return f"[{part.type}] {part.content['prompt']}"
     told = json.dumps(jsonable(part.content), ensure_ascii=False, indent=1)
     return f"[{part.type}] {told}"
 

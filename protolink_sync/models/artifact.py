@@ -13,7 +13,7 @@ from protolink_sync.models._json import ODD, jsonable
 from protolink_sync.models._members import LazyExtra, brief
 from protolink_sync.models._readers import identifier, nullable_text
 from protolink_sync.models._time import utc_now
-from protolink_sync.models.part import Part, read_parts, write_parts
+from protolink_sync.models.part import Part, read_parts, text_of, write_parts
 
 __all__ = ["Artifact"]
 
@@ -92,11 +92,7 @@ class Artifact(LazyExtra):
     @property
     def text(self) -> str:
         """The text of the artifact: its text parts, joined with nothing between."""
-        return "".join(
-            part.content
-            for part in self.parts
-            if part.type == "text" and isinstance(part.content, str)
-        )
+        return text_of(self.parts)
 
     def __repr__(self) -> str:
         name = f", name={brief(self.name)}" if self.name else ""

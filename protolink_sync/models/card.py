@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -13,7 +13,7 @@ from protolink_sync.models._converter import structure
 from protolink_sync.models._json import jsonable
 from protolink_sync.models._members import JSONObject, brief
 from protolink_sync.models._readers import identifier, json_object, text
-from protolink_sync.models._showing import shown
+from protolink_sync.models._showing import Shown
 from protolink_sync.types import AgentRoleType, MimeType, SecuritySchemeType, TransportType
 
 __all__ = ["AgentCapabilities", "AgentCard", "AgentInterface", "AgentSkill"]
@@ -148,7 +148,7 @@ def _as_interfaces(values: Any) -> list[AgentInterface]:
 
 
 @attrs.define(repr=False, eq=False)
-class AgentCard(JSONObject):
+class AgentCard(Shown, JSONObject):
     """Who an agent is, where it is reached and what it can do.
 
     Args:
@@ -275,11 +275,6 @@ class AgentCard(JSONObject):
         if not self.interfaces and "additionalInterfaces" not in self.extra:
             del members["additionalInterfaces"]
         return members
-
-    def _repr_mimebundle_(
-        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
-    ) -> dict[str, str]:
-        return shown(self, include, exclude)
 
     def __repr__(self) -> str:
         return (

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import attrs
 
 from protolink_sync.models._members import JSONObject
 from protolink_sync.models._readers import text
-from protolink_sync.models._showing import shown
+from protolink_sync.models._showing import Shown
 from protolink_sync.types import HistoryCompactionStrategy
 
 __all__ = ["HistoryCompactionRequest", "HistoryCompactionResult", "check_strategy"]
@@ -59,7 +59,7 @@ class HistoryCompactionRequest(JSONObject):
 
 
 @attrs.frozen(repr=False, eq=False)
-class HistoryCompactionResult(JSONObject):
+class HistoryCompactionResult(Shown, JSONObject):
     """Tell what shortening a history did.
 
     Args:
@@ -86,11 +86,6 @@ class HistoryCompactionResult(JSONObject):
     after_tokens: int = 0
     summary_created: bool = False
     extra: dict[str, Any] = attrs.field(factory=dict, kw_only=True)
-
-    def _repr_mimebundle_(
-        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
-    ) -> dict[str, str]:
-        return shown(self, include, exclude)
 
     @property
     def changed(self) -> bool:

@@ -363,6 +363,13 @@ def write_parts(parts: list[Part]) -> list[dict[str, Any]]:
     return values
 
 
+def text_of(parts: list[Part]) -> str:
+    """Return the text of parts of text, joined with nothing between."""
+    return "".join(
+        part.content for part in parts if part.type == "text" and isinstance(part.content, str)
+    )
+
+
 def type_name(value: Any) -> str:
     """Return the name of a value's class: inside :class:`Part`, ``type`` is the field."""
     return type(value).__name__

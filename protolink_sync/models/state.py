@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
 
 from protolink_sync.models._members import JSONObject
 from protolink_sync.models._readers import text
-from protolink_sync.models._showing import shown
+from protolink_sync.models._showing import Shown
 from protolink_sync.models.compaction import check_strategy
 from protolink_sync.types import HistoryCompactionStrategy, StateOperation
 
@@ -108,7 +108,7 @@ class StateStoreReport(JSONObject):
 
 
 @attrs.frozen(repr=False, eq=False)
-class StateOperationResult(JSONObject):
+class StateOperationResult(Shown, JSONObject):
     """Tell what a state operation found or did. Faults stand inside: see ``errors``, ``missing``.
 
     Args:
@@ -135,11 +135,6 @@ class StateOperationResult(JSONObject):
     errors: tuple[dict[str, Any], ...] = ()
     metadata: dict[str, Any] = attrs.field(factory=dict)
     extra: dict[str, Any] = attrs.field(factory=dict, kw_only=True)
-
-    def _repr_mimebundle_(
-        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
-    ) -> dict[str, str]:
-        return shown(self, include, exclude)
 
     @classmethod
     def _before_reading(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -15,7 +15,7 @@ from protolink_sync.models._json import ODD, jsonable
 from protolink_sync.models._members import LazyExtra, brief
 from protolink_sync.models._readers import identifier, json_object, nullable_text, text
 from protolink_sync.models._run_context import run_metadata
-from protolink_sync.models._showing import shown
+from protolink_sync.models._showing import Shown
 from protolink_sync.models._time import instant, utc_now
 from protolink_sync.models.artifact import Artifact, read_artifacts, write_artifacts
 from protolink_sync.models.message import Message, read_messages, write_messages
@@ -43,7 +43,7 @@ def _set_state(task: Task, attribute: attrs.Attribute[TaskState], value: TaskSta
 
 
 @attrs.define(repr=False, eq=False)
-class Task(LazyExtra):
+class Task(Shown, LazyExtra):
     """A unit of work: what was asked, what was answered, where it stands.
 
     Args:
@@ -412,11 +412,6 @@ class Task(LazyExtra):
         if made is None:
             return message
         return artifact if said is None or made > said else message
-
-    def _repr_mimebundle_(
-        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
-    ) -> dict[str, str]:
-        return shown(self, include, exclude)
 
     def __repr__(self) -> str:
         return (

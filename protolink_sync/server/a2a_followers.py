@@ -7,20 +7,16 @@ import time
 from collections.abc import Callable
 
 from protolink_sync.a2a.wire import A2AInternalError
+from protolink_sync.server.backlog import LONGEST_WAIT, Backlog, Event
 from protolink_sync.server.refusal import RefusedError
-from protolink_sync.server.streams import Event
 
 __all__ = ["Follower", "Followers"]
 
-# How far a task may be ahead of who follows it: so many events, or so many bytes.
+# How many events a task may be ahead of who follows it.
 _MOST_EVENTS = 64
-_MOST_BYTES = 256 * 1024
-
-# The longest single wait: a wait without end would keep Ctrl-C from getting through.
-_LONGEST_WAIT = 60.0
 
 
-class Follower:
+class Follower(Backlog):
     """One stream of a task's events: the task puts, one other thread takes, any may end it.
 
     Args:
@@ -28,14 +24,9 @@ class Follower:
     """
 
     def __init__(self, largest: int) -> None:
+        super().__init__(_MOST_EVENTS)
         self._largest = largest
         self._when_left: list[Callable[[Follower], None]] = []
-        self._changed = threading.Condition()
-        self._waiting: list[Event] = []
-        self._bytes = 0
-        # The last event was put; nobody takes any more.
-        self._is_written = self._is_left = False
-        self._error: RefusedError | None = None
 
     def when_left(self, call: Callable[[Follower], None]) -> None:
         """Have something called once, when nothing will be taken any more."""
@@ -54,10 +45,8 @@ class Follower:
         with self._changed:
             if self._is_written or self._is_left:
                 return
-            self._waiting.append((event, last))
-            self._bytes += len(event)
+            self._add((event, last))
             self._is_written = last
-            self._changed.notify_all()
 
     def fail(self, reason: str) -> None:
         """End the stream with an error, behind the events that wait."""
@@ -74,11 +63,8 @@ class Follower:
                 left = end - time.monotonic()
                 if left <= 0:
                     return False
-                self._changed.wait(min(left, _LONGEST_WAIT))
+                self._changed.wait(min(left, LONGEST_WAIT))
         return True
-
-    def _is_full(self) -> bool:
-        return len(self._waiting) >= _MOST_EVENTS or self._bytes >= _MOST_BYTES
 
     # ---- the one who takes ----
 
@@ -91,22 +77,13 @@ class Follower:
         Raises:
             RefusedError: The stream broke off, after the events before; it says why.
         """
-        end = time.monotonic() + timeout
-        with self._changed:
-            while not (self._waiting or self._is_written or self._is_left):
-                left = end - time.monotonic()
-                if left <= 0:
-                    return []
-                self._changed.wait(min(left, _LONGEST_WAIT))
-            if self._waiting and not self._is_left:
-                taken, self._waiting, self._bytes = self._waiting, [], 0
-                self._changed.notify_all()
-                return taken
-            error, self._error = self._error, None
-        self.leave("the stream is over")
-        if error is not None:
-            raise error
-        return None
+        events = self._take(timeout)
+        if events is None:
+            error = self._why()
+            self.leave("the stream is over")
+            if error is not None:
+                raise error
+        return events
 
     def leave(self, reason: str) -> None:
         """Say that nobody takes any more; the task goes on. Any thread, any number of times.

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from protolink_sync.server.backlog import Event
 from protolink_sync.server.refusal import RefusedError
-from protolink_sync.server.streams import Event
 from protolink_sync.wire import json
 
 __all__ = ["EventBody", "Source", "comment", "error_frame", "frame", "in_one_line"]

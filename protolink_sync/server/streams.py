@@ -15,21 +15,15 @@ import time
 from collections.abc import Callable, Collection, Generator
 from typing import TypeAlias
 
+from protolink_sync.server.backlog import LONGEST_WAIT, Backlog, Event
 from protolink_sync.server.refusal import RefusedError
 
-__all__ = ["Event", "Stream", "Streams"]
+__all__ = ["Stream", "Streams"]
 
 _log = logging.getLogger("protolink_sync.server")
 
-Event: TypeAlias = tuple[bytes, bool]
-"""An encoded event, and whether it is the last one."""
-
-# How far a handler may be ahead of the one who sends: so many events, or so many bytes.
+# How many events a handler may be ahead of the one who sends.
 _MOST_EVENTS = 8
-_MOST_BYTES = 256 * 1024
-
-# The longest single wait: a wait without end would keep Ctrl-C from getting through.
-_LONGEST_WAIT = 60.0
 
 _numbers = itertools.count(1)
 
@@ -37,7 +31,7 @@ Tell: TypeAlias = Callable[[Collection[int], str], None]
 """Tells what runs in some threads something, and why."""
 
 
-class Stream:
+class Stream(Backlog):
     """One stream: a worker thread writes, one other thread takes; any may end it.
 
     Args:
@@ -46,15 +40,10 @@ class Stream:
     """
 
     def __init__(self, events: Generator[Event, None, None], streams: Streams) -> None:
+        super().__init__(_MOST_EVENTS)
         self._events = events
         self._streams = streams
-        self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
-        self._waiting: list[Event] = []
-        self._bytes = 0
-        self._error: RefusedError | None = None
-        # The handler is at its end; all was taken; nobody takes any more.
-        self._is_written = self._is_taken = self._is_left = False
+        self._is_taken = False
         self._worker = threading.Thread(
             # With the context variables of the request, for log filters and tracing.
             target=contextvars.copy_context().run,
@@ -90,23 +79,18 @@ class Stream:
         except BaseException as unforeseen:  # SystemExit of a handler, or of its cleaning up
             _log.exception("a stream failed")
             error = RefusedError(500, str(unforeseen), type(unforeseen).__name__, told=False)
-        with self._lock:
+        with self._changed:
             self._error, self._is_written = error, True
             self._changed.notify_all()
             self._count()
 
     def _put(self, event: Event) -> bool:
         """Hand an event over; False if nobody takes it."""
-        with self._lock:
+        with self._changed:
             while not self._is_left and self._is_full():
-                self._changed.wait(_LONGEST_WAIT)
-            self._waiting.append(event)
-            self._bytes += len(event[0])
-            self._changed.notify_all()
+                self._changed.wait(LONGEST_WAIT)
+            self._add(event)
             return not self._is_left
-
-    def _is_full(self) -> bool:
-        return len(self._waiting) >= _MOST_EVENTS or self._bytes >= _MOST_BYTES
 
     # ---- the one who takes ----
 
@@ -119,21 +103,14 @@ class Stream:
         Raises:
             RefusedError: The stream broke off, after the events before; it says why.
         """
-        end = time.monotonic() + timeout
-        with self._lock:
-            while not (self._waiting or self._is_written or self._is_left):
-                left = end - time.monotonic()
-                if left <= 0:
-                    return []
-                self._changed.wait(min(left, _LONGEST_WAIT))
-            if self._waiting and not self._is_left:
-                taken, self._waiting, self._bytes = self._waiting, [], 0
-                self._changed.notify_all()
-                return taken
+        events = self._take(timeout)
+        if events is not None:
+            return events
+        with self._changed:
             self._is_taken = True
             self._changed.notify_all()
             self._count()
-            error, self._error = self._error, None
+            error = self._why()
         if error is not None and not self._is_left:
             raise error
         return None
@@ -143,7 +120,7 @@ class Stream:
 
         Any thread, any number of times; after the end it does nothing.
         """
-        with self._lock:
+        with self._changed:
             self._is_left = True
             self._tell(self._streams.abandon, reason)
             self._changed.notify_all()
@@ -151,12 +128,12 @@ class Stream:
 
     def stop(self, reason: str) -> None:
         """Cancel the task; its final status ends the stream when the handler ends."""
-        with self._lock:
+        with self._changed:
             self._tell(self._streams.cancel, reason)
 
     def wait(self, end: float) -> None:
         """Wait until all was taken, or a point in time."""
-        with self._lock:
+        with self._changed:
             while not (self._is_taken or self._is_left):
                 left = end - time.monotonic()
                 if left <= 0:

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote
 
 from protolink_sync.models import EndpointSpec
+from protolink_sync.server.backlog import Event
 from protolink_sync.server.endpoints import Endpoints
 from protolink_sync.server.engine import Engine
 from protolink_sync.server.refusal import RefusedError
 from protolink_sync.server.sse import EventBody
-from protolink_sync.server.streams import Event, Stream, Streams
+from protolink_sync.server.streams import Stream, Streams
 from protolink_sync.wire import json
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from protolink_sync.errors import TransportError
+from protolink_sync.errors import TransportError, words
 from protolink_sync.testing._masking import Masks
 from protolink_sync.transport import Transport
 from protolink_sync.wire import WireReply, WireRequest, http
@@ -110,7 +110,7 @@ class Recorder:
     def _told(self, error: TransportError) -> dict[str, Any]:
         return {
             "type": type(error).__name__,
-            "message": self._masks.text(str(error)),
+            "message": self._masks.text(words(error)),
             "retryable": error.retryable,
         }
 

@@ -1,4 +1,4 @@
-"""The envelope in which WebSocket, gRPC, SSE and runtime carry calls and answers.
+"""The envelope in which WebSocket, gRPC and SSE carry calls and answers.
 
 Out: ``id``, ``method``, ``path``, ``idempotency_key``, ``data``, ``params``. Back: ``id``,
 ``ok``, ``result`` or ``error``, and ``final`` in streams.
@@ -27,12 +27,8 @@ __all__ = [
     "decode",
     "decode_event",
     "decode_reply",
-    "decode_request",
     "encode",
     "encode_body",
-    "encode_error",
-    "encode_result",
-    "wrap_event",
 ]
 
 # How much of a peer's words a message shows; the error has all of them.
@@ -113,45 +109,6 @@ def decode(
         TransportRemoteError: The envelope carries an error.
     """
     return decode_reply(reply.body, context)
-
-
-def decode_request(payload: bytes) -> dict[str, Any]:
-    """Return the members of a call's envelope (the host's side).
-
-    Raises:
-        ValueError: The bytes are no JSON object, or method or path is no text.
-    """
-    envelope = json.loads(payload)
-    if not isinstance(envelope, dict):
-        raise ValueError("the envelope is not a JSON object")
-    for name in ("method", "path"):
-        if not isinstance(envelope.get(name), str):
-            raise ValueError(f"the envelope has no text as {name!r}")
-    return envelope
-
-
-def encode_result(request_id: Any, result: Any) -> bytes:
-    """Return a successful answer as the bytes of one envelope (the host's side)."""
-    return json.dumps({"id": request_id, "ok": True, "result": result})
-
-
-def encode_error(request_id: Any, kind: str, message: str, *, final: bool = False) -> bytes:
-    """Return a failure as the bytes of one envelope (the host's side); it ends a stream."""
-    end = {"final": True} if final else {}
-    error = {"message": message, "type": kind}
-    return json.dumps({"id": request_id, "ok": False, "error": error, **end})
-
-
-def wrap_event(request_id: bytes, event: bytes, *, final: bool) -> bytes:
-    """Return an event of a stream as the bytes of one envelope (the host's side).
-
-    Args:
-        request_id: Id of the call, as JSON.
-        event: The event, as JSON.
-        final: The stream ends with it.
-    """
-    end = b"true" if final else b"false"
-    return b'{"id":%b,"ok":true,"result":%b,"final":%b,"stream":true}' % (request_id, event, end)
 
 
 def decode_event(payload: bytes, context: TransportRequestContext) -> tuple[Any, bool]:

@@ -122,12 +122,14 @@ def test_a_copy_speaks_as_the_client_does(a2a):
 def test_connect_takes_the_switch():
     with connect(URL, a2a=True) as peer:
         assert peer.client.a2a
-        assert peer.client.transport.transport_type == "http"
+        assert peer.client.transport.supports_streaming
     with connect(URL) as peer:
         assert not peer.client.a2a
     for url in ("ws://127.0.0.1:9", "runtime://x"):
         with pytest.raises(ValueError, match="'http'"):
             connect(url, a2a=True)
+    with pytest.raises(TypeError, match="a2a"):
+        connect(URL, a2a="yes")
 
 
 def test_a_client_without_a2a_does_not_load_it():

@@ -9,7 +9,14 @@ import time
 
 import pytest
 
-from protolink_sync import AgentCapabilities, AgentCard, BearerToken, CancelToken, TLSConfig
+from protolink_sync import (
+    AgentCapabilities,
+    AgentCard,
+    BearerToken,
+    CancelToken,
+    TLSConfig,
+    connect,
+)
 from protolink_sync.client import AgentClient
 from protolink_sync.errors import (
     AuthenticationError,
@@ -213,6 +220,15 @@ def test_an_agent_that_speaks_a2a_only(a2a_url, client):
     assert report.ok
     assert report.step("protocol").found == "A2A"
     assert statuses(report)["unary"] == "skipped"
+
+
+def test_an_agent_that_speaks_a2a_only_is_asked_for_no_stream(a2a_url):
+    with connect(a2a_url, a2a=True) as agent:
+        report = agent.client.check(a2a_url, text="hello")
+
+    assert report.ok
+    assert statuses(report)["unary"] == "ok"
+    assert statuses(report)["stream"] == "skipped"
 
 
 def test_a_card_that_names_another_address_is_told(client):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import concurrent.futures
 import contextvars
 import gc
-import json
 import multiprocessing
 import os
 import pathlib
@@ -31,9 +30,12 @@ from protolink_sync.errors import (
 )
 from protolink_sync.models import Message, Task, TaskState
 from protolink_sync.server import Agent
+from protolink_sync.testing import ScriptedTransport, reply
+from protolink_sync.testing.steps import SentCall
 from protolink_sync.transport import HTTPTransport
 from tests.aio.silent import SilentPeer
-from tests.client.scripted import URL, ScriptedTransport, reply
+
+URL = "http://agent.test"
 
 AT_ONCE = 0.3
 
@@ -46,9 +48,9 @@ def echoes(count: int) -> list[Task]:
     return [task(f"echo {number}") for number in range(count)]
 
 
-def answered(request: Any, call: Any) -> Any:
-    """Answer a request of a scripted transport with its own text."""
-    sent = Task.from_dict(json.loads(request.body))
+def answered(call: SentCall) -> Any:
+    """Answer a call of a scripted transport with its own text."""
+    sent = Task.from_dict(call.data)
     return reply(sent.complete(sent.messages[0].text).to_dict())
 
 
@@ -266,9 +268,9 @@ def test_context_variables_travel():
     who = contextvars.ContextVar("who", default="nobody")
     seen = []
 
-    def look(request, call):
+    def look(call):
         seen.append(who.get())
-        return answered(request, call)
+        return answered(call)
 
     who.set("Ada")
     list(AgentClient(ScriptedTransport(look, look)).map(echoes(2), URL))
@@ -390,7 +392,7 @@ def test_a_busy_agent_gets_fewer_at_a_time_and_every_task_once(client, wsgi_serv
     assert state["refused"] < 60
 
 
-def busy(request: Any, call: Any) -> Any:
+def busy(call: SentCall) -> Any:
     return reply(status=503, body=b"busy")
 
 

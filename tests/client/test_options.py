@@ -14,10 +14,12 @@ from protolink_sync.client import AgentClient
 from protolink_sync.errors import CallCancelledError, TransportConnectionError
 from protolink_sync.models import Task
 from protolink_sync.server import Agent
+from protolink_sync.testing import ScriptedTransport, reply
 from protolink_sync.transport import CallOptions, HTTPTransport, WebSocketTransport
 from tests.aio.silent import SilentPeer
-from tests.client.scripted import URL, ScriptedTransport, reply
 from tests.transport.grpc_peer import GRPCPeer
+
+URL = "http://agent.test"
 
 AT_ONCE = 0.3
 NO_PAUSE = {"initial_backoff": 0.0, "jitter": 0.0}
@@ -284,8 +286,8 @@ def test_calls_with_one_request_id_are_still_different_calls():
     view.cancel_task(URL, "a")
     view.cancel_task(URL, "b")
 
-    ids = [call.context.request_id for call in transport.calls]
-    keys = [call.context.idempotency_key for call in transport.calls]
+    ids = [call.headers["X-Protolink-Request-ID"] for call in transport.calls]
+    keys = [call.headers.get("Idempotency-Key") for call in transport.calls]
     assert ids == ["trace-1", "trace-1"]
     assert len({*keys, "trace-1"}) == 3
 
@@ -304,8 +306,8 @@ def test_the_retry_policy_is_the_views():
         client.get_agent_card(URL)
 
     first, second, third, _ = transport.calls
-    assert [call.context.request_id for call in (first, second, third)] == ["r"] * 3
-    assert len({call.context.idempotency_key for call in (first, second, third)}) == 1
+    assert [call.headers["X-Protolink-Request-ID"] for call in (first, second, third)] == ["r"] * 3
+    assert len({call.headers.get("Idempotency-Key") for call in (first, second, third)}) == 1
 
 
 def test_statuses_and_time_of_an_attempt_are_the_policys(silent):

@@ -10,7 +10,9 @@ from protolink_sync import AgentPeer, CancelToken, connect
 from protolink_sync.client import AgentClient
 from protolink_sync.errors import CallCancelledError, StreamingNotSupportedError
 from protolink_sync.models import Message
-from tests.client.scripted import URL, ScriptedTransport
+from protolink_sync.testing import ScriptedTransport
+
+URL = "http://agent.test"
 
 
 @pytest.mark.parametrize("kind", ["sse", "websocket", "grpc"])
@@ -47,10 +49,9 @@ def test_a_token_and_a_budget_end_it(shared_peer):
 
 def test_what_cannot_be_streamed_is_told_before_anything_is_sent():
     transport = ScriptedTransport()
-    agent = AgentPeer(AgentClient(transport), URL)
 
-    with pytest.raises(StreamingNotSupportedError):
-        agent.stream("hello")
+    with AgentClient("http") as client, pytest.raises(StreamingNotSupportedError):
+        AgentPeer(client, URL).stream("hello")
     with pytest.raises(TypeError, match="str or a Message"):
-        agent.stream(json)
+        AgentPeer(AgentClient(transport), URL).stream(json)
     assert transport.calls == []

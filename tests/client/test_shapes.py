@@ -16,7 +16,9 @@ from protolink_sync import AgentPeer
 from protolink_sync.client import AgentClient
 from protolink_sync.errors import StructuredResponseError
 from protolink_sync.models import Artifact, Message, Part, Task, TaskState
-from tests.client.scripted import URL, ScriptedTransport, reply
+from protolink_sync.testing import ScriptedTransport, reply
+
+URL = "http://agent.test"
 
 
 class Colour(enum.Enum):

@@ -20,8 +20,11 @@ from protolink_sync.errors import (
 )
 from protolink_sync.models import Message, Task, TaskState
 from protolink_sync.server import Agent
-from tests.client.scripted import URL, ScriptedTransport, Step, reply
+from protolink_sync.testing import ScriptedTransport, reply
+from protolink_sync.testing.steps import Step
 from tests.client.test_shapes import answer
+
+URL = "http://agent.test"
 
 
 @attrs.define
@@ -127,7 +130,7 @@ def test_a_broken_connection_is_not_tried_again():
 
 
 def test_all_attempts_share_one_budget_and_one_token():
-    def slowly(request, call):
+    def slowly(call):
         time.sleep(0.2)
         return answer("no")
 

@@ -191,7 +191,7 @@ def test_raise_for_status_raises_for_failed_and_canceled(task, told):
     with pytest.raises(TaskExecutionError) as caught:
         task.raise_for_status()
 
-    assert str(caught.value) == told
+    assert caught.value.message == told
     assert caught.value.task is task
 
 

@@ -239,9 +239,9 @@ def test_a_task_whose_last_event_is_told_cannot_be_cancelled_any_more():
         last, _ = [local.decode_event(next(events), context) for _ in range(3)][-1]
 
         cancel = host.begin("POST", "/tasks/cancel", local.dump_data({"id": task.id}), None)
-        cancel.handle()
+        cancel.run()
         with pytest.raises(RefusedError) as caught:
-            cancel.finish()
+            cancel.answer()
 
         events.close()
     assert last["new_state"] == "input-required"

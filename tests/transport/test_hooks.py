@@ -13,6 +13,7 @@ from protolink_sync.config import TransportConfig
 from protolink_sync.errors import AuthenticationError, TransportConnectionError
 from protolink_sync.server import Agent
 from protolink_sync.specs import AGENT_CARD_REQUEST, TASK_REQUEST
+from protolink_sync.testing import ScriptedTransport, reply
 from protolink_sync.transport import (
     GRPCTransport,
     Hooks,
@@ -21,8 +22,9 @@ from protolink_sync.transport import (
     SSEJSONRPCTransport,
     WebSocketTransport,
 )
-from tests.client.scripted import URL, ScriptedTransport, reply
 from tests.transport.grpc_peer import GRPCPeer
+
+URL = "http://agent.test"
 
 SECRET = "hush-hush"
 CARD = AgentCard("a", "b", URL).to_dict()
@@ -94,7 +96,9 @@ def test_each_attempt_is_told_with_what_it_brought_and_each_pause_before_it():
     assert [one.attempt for one in requests] == [1, 2, 3]
     assert len({one.request_id for _, one in told.all}) == 1
     assert {one.operation for _, one in told.all} == {"get_agent_card"}
-    assert {one.idempotency_key for one in requests} == {transport.calls[0].context.request_id}
+    assert {one.idempotency_key for one in requests} == {
+        transport.calls[0].headers["X-Protolink-Request-ID"]
+    }
     assert [one.status for one in responses] == [None, 503, 200]
     assert [one.error for one in responses] == [refused, None, None]
     assert responses[2].size > 100

@@ -12,8 +12,10 @@ from protolink_sync import AgentCapabilities, AgentCard, AgentClient, RetryPolic
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import StreamInterruptedError, TransportConnectionError
 from protolink_sync.server import Agent
+from protolink_sync.testing import ScriptedTransport, reply
 from protolink_sync.transport import HTTPTransport, SSEJSONRPCTransport
-from tests.client.scripted import URL, ScriptedTransport, reply
+
+URL = "http://agent.test"
 
 CARD = AgentCard("a", "b", URL).to_dict()
 
@@ -36,7 +38,7 @@ def test_each_attempt_is_told_for_debugging_and_each_retry_as_information(logged
     )
     AgentClient(transport).get_agent_card(URL)
 
-    request_id = transport.calls[0].context.request_id
+    request_id = transport.calls[0].headers["X-Protolink-Request-ID"]
     attempts = [record.getMessage() for record in logged(logging.DEBUG)]
     assert sum(request_id in line for line in attempts) == 2
     (retry,) = logged(logging.INFO)

@@ -14,9 +14,10 @@ import pytest
 from protolink_sync import errors
 from protolink_sync.models import AgentCard, HistoryCompactionResult, StateOperationResult, Task
 from protolink_sync.wire import TransportRequestContext, WireReply, envelope, http
-from tests.client.scripted import URL
 from tests.models.records import lost
 from tests.wire.recorded import exchanges, named, plain, spec_for
+
+URL = "http://agent.test"
 
 RECORDED = {**exchanges("ws_"), **exchanges("grpc_")}
 CLIENTS = {name: e for name, e in RECORDED.items() if e["client"] == "protolink"}

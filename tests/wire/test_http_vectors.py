@@ -38,10 +38,12 @@ from protolink_sync.specs import (
     REGISTRY_UNREGISTER_REQUEST,
     TASK_CANCEL_REQUEST,
 )
+from protolink_sync.testing import ScriptedTransport, reply
 from protolink_sync.wire import TransportRequestContext, WireReply, http
-from tests.client.scripted import URL, ScriptedTransport, reply
 from tests.models.records import lost
 from tests.wire.recorded import exchanges, named, normal, plain, spec_for
+
+URL = "http://agent.test"
 
 RECORDED = {**exchanges("http_"), **exchanges("registry_"), **exchanges("auth_")}
 CLIENTS = {name: e for name, e in RECORDED.items() if e["client"] == "protolink"}
@@ -324,7 +326,7 @@ def _compaction(name: str) -> dict[str, Any]:
 def test_our_call_makes_the_recorded_request(name):
     file, number, make = CALLS[name]
     recorded = named(file, number)["request"]
-    transport = ScriptedTransport(reply(status=418, body=b"", reason="recorded"))
+    transport = ScriptedTransport(reply(status=418, body=b""))
 
     with pytest.raises(errors.TransportRemoteError):
         make(AgentClient(transport))

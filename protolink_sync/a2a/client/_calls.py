@@ -113,15 +113,14 @@ class Calls:
             TransportError: There is no answer, or none that can be read.
         """
         method = self._method(operation, dialect, target)
-        shown = settings.access.for_call(target.card, is_cross_origin=target.is_cross_origin)
-        codec = RpcCodec(
-            next(self._numbers),
+        shown = _shown(settings, target)
+        codec = self._codec(
             method,
-            {**dialect.headers(settings.extensions), **shown.headers},
-            query=_behind(target.url, shown.query),
+            dialect.headers(settings.extensions),
+            target,
+            shown,
             spoken=dialect.wire.value,
             result_optional=operation.result_optional and dialect.wire is WireDialect.V0_3,
-            id_header=self._id_header,
         )
         return self.transport.send_as(
             codec,
@@ -142,14 +141,8 @@ class Calls:
         budget: Budget,
     ) -> Any:
         """Call any method and return its result as JSON."""
-        shown = settings.access.for_call(target.card, is_cross_origin=target.is_cross_origin)
-        codec = RpcCodec(
-            next(self._numbers),
-            method,
-            {**headers, **shown.headers},
-            query=_behind(target.url, shown.query),
-            id_header=self._id_header,
-        )
+        shown = _shown(settings, target)
+        codec = self._codec(method, headers, target, shown)
         spec = ClientRequestSpec("rpc_call", "/", "POST")
         return self.transport.send_as(
             codec, spec, target.url, params, **_bounds(settings, shown, budget)
@@ -184,15 +177,14 @@ class Calls:
             primed: Wait for the first event, so that what comes instead is raised here.
         """
         method = self._method(operation, dialect, target)
-        shown = settings.access.for_call(target.card, is_cross_origin=target.is_cross_origin)
-        codec = RpcCodec(
-            next(self._numbers),
+        shown = _shown(settings, target)
+        codec = self._codec(
             method,
-            {**dialect.headers(settings.extensions), **shown.headers},
-            query=_behind(target.url, shown.query),
+            dialect.headers(settings.extensions),
+            target,
+            shown,
             spoken=dialect.wire.value,
             reader=reader,
-            id_header=self._id_header,
         )
         return self.transport.subscribe_as(
             codec,
@@ -212,6 +204,32 @@ class Calls:
                 f"{operation.name} to {target.url}: A2A {dialect.wire.value} has no such operation"
             )
         return method
+
+    def _codec(
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        target: Target,
+        shown: Shown,
+        *,
+        spoken: str = "",
+        reader: Reader | None = None,
+        result_optional: bool = False,
+    ) -> RpcCodec:
+        return RpcCodec(
+            next(self._numbers),
+            method,
+            {**headers, **shown.headers},
+            query=_behind(target.url, shown.query),
+            spoken=spoken,
+            reader=reader,
+            result_optional=result_optional,
+            id_header=self._id_header,
+        )
+
+
+def _shown(settings: Settings, target: Target) -> Shown:
+    return settings.access.for_call(target.card, is_cross_origin=target.is_cross_origin)
 
 
 def _bounds(settings: Settings, shown: Shown, budget: Budget) -> dict[str, Any]:

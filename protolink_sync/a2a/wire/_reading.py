@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from protolink_sync.errors import ModelError
+from protolink_sync.models import described
 
 __all__ = [
     "Place",
@@ -52,7 +53,7 @@ def path_of(place: Place) -> str:
 def unexpected(expected: str, value: Any, place: Place) -> ModelError:
     """Return the error that says what stands in place of what was expected."""
     path = path_of(place)
-    return ModelError(f"expected {expected}, found {_described(value)} @ {path}", path=path)
+    return ModelError(f"expected {expected}, found {described(value)} @ {path}", path=path)
 
 
 def absent(name: str, place: Place) -> ModelError:
@@ -141,19 +142,3 @@ def _one_text(value: Any, place: Place) -> str:
     if type(value) is not str:
         raise unexpected("a string", value, place)
     return value
-
-
-def _described(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, (list, tuple)):
-        return "an array"
-    if isinstance(value, str):
-        return f"a string ({value[:40]!r})"
-    if isinstance(value, (int, float)):
-        return f"a number ({value!r:.40})"
-    return f"a Python {type(value).__name__}"

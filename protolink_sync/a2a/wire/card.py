@@ -19,6 +19,7 @@ WELL_KNOWN_PATH = "/.well-known/agent-card.json"
 _BINDING = "JSONRPC"
 _DIALECT_BY_MAJOR = {"0": WireDialect.V0_3, "1": WireDialect.V1_0}
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_IPV6_NETLOC = re.compile(r"\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\](:[0-9]*)?")
 
 
 def card_url(base_url: str) -> tuple[str, str]:
@@ -137,6 +138,9 @@ def origin_of(url: str) -> str | None:
         parts = urlsplit(url)
         scheme, host, port = parts.scheme.lower(), (parts.hostname or "").rstrip("."), parts.port
         if scheme not in _DEFAULT_PORTS or not host or "@" in parts.netloc:
+            return None
+        # urlsplit() takes what stands in brackets for the host, whatever stands around them.
+        if "[" in parts.netloc and not _IPV6_NETLOC.fullmatch(parts.netloc):
             return None
         if ":" in host:
             host = f"[{ipaddress.ip_address(host).compressed}]"

@@ -66,7 +66,7 @@ class Dialect0_3(Parsing):
             ValueError: The message has no parts, an empty one, or data that is no object.
             TypeError: Some content has no JSON form.
         """
-        written = {"message": self.message_value(outgoing(params.message), (None, "message"))}
+        written = {"message": _message(outgoing(params.message))}
         configuration = _configuration(params.configuration)
         if configuration:
             written["configuration"] = configuration
@@ -143,28 +143,29 @@ class Dialect0_3(Parsing):
         """Return None: the method takes no parameters."""
         return None
 
-    def message_value(self, message: Message, place: Place = None) -> dict[str, Any]:
-        """Write a message.
 
-        Raises:
-            ModelError: A part has data that is no object; ``path`` says which.
-        """
-        parts = (place, "parts")
-        written = {
-            **jsonable(message.extra),
-            "kind": "message",
-            "messageId": message.message_id,
-            "role": ROLE_IN_0_3[message.role],
-            "parts": [_part(part, (parts, index)) for index, part in enumerate(message.parts)],
-        }
-        written |= given(contextId=message.context_id, taskId=message.task_id)
-        if message.metadata:
-            written["metadata"] = jsonable(message.metadata)
-        if message.extensions:
-            written["extensions"] = list(message.extensions)
-        if message.reference_task_ids:
-            written["referenceTaskIds"] = list(message.reference_task_ids)
-        return written
+def _message(message: Message) -> dict[str, Any]:
+    """Write a message.
+
+    Raises:
+        ModelError: A part has data that is no object; ``path`` says which.
+    """
+    parts = ((None, "message"), "parts")
+    written = {
+        **jsonable(message.extra),
+        "kind": "message",
+        "messageId": message.message_id,
+        "role": ROLE_IN_0_3[message.role],
+        "parts": [_part(part, (parts, index)) for index, part in enumerate(message.parts)],
+    }
+    written |= given(contextId=message.context_id, taskId=message.task_id)
+    if message.metadata:
+        written["metadata"] = jsonable(message.metadata)
+    if message.extensions:
+        written["extensions"] = list(message.extensions)
+    if message.reference_task_ids:
+        written["referenceTaskIds"] = list(message.reference_task_ids)
+    return written
 
 
 def _part(part: Part, place: Place) -> dict[str, Any]:

@@ -9,15 +9,12 @@ from protolink_sync.a2a.wire._parsing import Parsing
 from protolink_sync.a2a.wire._reading import absent, members_of, unexpected
 from protolink_sync.a2a.wire._writing import extension_list, given, outgoing
 from protolink_sync.a2a.wire.dialect import Operation
-from protolink_sync.a2a.wire.events import StreamEvent
-from protolink_sync.a2a.wire.message import Message
 from protolink_sync.a2a.wire.params import (
     MessageSendParams,
     PushNotificationConfig,
     SendConfiguration,
 )
 from protolink_sync.a2a.wire.states import STATE_IN_1_0, Role, TaskState, WireDialect
-from protolink_sync.a2a.wire.task import Task
 from protolink_sync.models import jsonable
 
 __all__ = ["V1_0", "Dialect1_0"]
@@ -40,7 +37,7 @@ _METHODS: dict[Operation, str] = {
 
 
 class Dialect1_0(Parsing):
-    """How 1.0 is written and read. Its writers of results are for who hosts an agent.
+    """How 1.0 is written and read.
 
     Source:
         wire/a2a.md 3, 4, 8.
@@ -73,7 +70,7 @@ class Dialect1_0(Parsing):
             TypeError: Some content has no JSON form.
         """
         written = {**jsonable(params.extra), **given(tenant=tenant)}
-        written["message"] = self.message_value(outgoing(params.message))
+        written["message"] = outgoing(params.message).to_dict()
         configuration = _configuration(params.configuration)
         if configuration:
             written["configuration"] = configuration
@@ -154,26 +151,6 @@ class Dialect1_0(Parsing):
     def extended_card_params(self, tenant: str = "") -> dict[str, Any] | None:
         """Write the parameters of ``extended_card``: the tenant, or none."""
         return given(tenant=tenant) or None
-
-    def task_value(self, task: Task) -> dict[str, Any]:
-        """Write a task."""
-        return task.to_dict()
-
-    def message_value(self, message: Message) -> dict[str, Any]:
-        """Write a message."""
-        return message.to_dict()
-
-    def event_value(self, event: StreamEvent) -> dict[str, Any]:
-        """Write one event of a stream."""
-        return event.to_dict()
-
-    def push_value(self, config: PushNotificationConfig) -> dict[str, Any]:
-        """Write a push configuration.
-
-        Raises:
-            ValueError: It names more than one scheme; 1.0 has room for one.
-        """
-        return _push(config)
 
     def read_send_params(self, value: Any) -> MessageSendParams:
         """Read the parameters of a send, as an agent's host receives them.

@@ -179,7 +179,7 @@ tasks = st.builds(
 @settings(max_examples=40)
 @given(tasks)
 def test_a_task_written_in_1_0_is_read_again(task):
-    wire = json.loads(json.dumps(V1_0.task_value(task)))  # type: ignore[attr-defined]
+    wire = json.loads(json.dumps(task.to_dict()))
 
     assert V1_0.parse_task(wire) == task
     assert V1_0.parse_send({"task": wire}) == V0_3.parse_send(wire) == task

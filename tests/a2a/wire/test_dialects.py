@@ -551,4 +551,4 @@ def test_a_host_writes_events_in_their_wrappers():
             }
         },
     ):
-        assert V1_0.event_value(V1_0.parse_event(value)) == value  # type: ignore[attr-defined]
+        assert V1_0.parse_event(value).to_dict() == value

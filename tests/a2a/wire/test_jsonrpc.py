@@ -164,11 +164,11 @@ def test_an_error_that_is_no_object_keeps_what_it_is():
     error = rpc_error("boom", "GetTask to http://a")
 
     assert (error.code, error.data, error.error_message) == (None, "boom", None)
-    assert str(error) == "GetTask to http://a: the agent reports an error"
+    assert error.message == "GetTask to http://a: the agent reports an error"
 
 
 def test_the_message_says_which_call_what_and_why():
-    assert str(rpc_error(FAILED, "GetTask to http://a")) == (
+    assert rpc_error(FAILED, "GetTask to http://a").message == (
         "GetTask to http://a: Task not found (-32001)"
     )
 

@@ -19,6 +19,10 @@ _MOST_SECTIONS = 50
 
 _WRAPPED = "white-space: pre-wrap; margin: 0.2em 0 0.6em 1em"
 _LEFT = "text-align: left"
+_WIDE = "width: 20em"
+
+# Characters of a bar in plain text.
+_BAR = 20
 
 
 def printable(text: str) -> str:
@@ -40,6 +44,7 @@ class View:
         sections: Labels and longer texts, the latest last.
         columns: Titles of a table; empty for none.
         rows: Its rows.
+        share: How much of it is done, from 0 to 1, for a bar; None for no bar.
     """
 
     title: str
@@ -47,10 +52,14 @@ class View:
     sections: Sequence[tuple[str, str]] = ()
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[object]] = ()
+    share: float | None = None
 
     def plain(self) -> str:
         """Return it as plain text."""
         lines = [printable(self.title)]
+        if self.share is not None:
+            full = round(_BAR * self._filled())
+            lines.append(f"  [{'#' * full}{' ' * (_BAR - full)}]")
         lines += [f"  {name}: {value}" for name, value in self._facts()]
         lines += ["  " + "  ".join(row) for row in self._rows()]
         for label, text in self._sections():
@@ -60,6 +69,9 @@ class View:
     def html(self) -> str:
         """Return it as HTML."""
         out = [f"<div><p><b>{_escaped(printable(self.title))}</b></p>"]
+        if self.share is not None:
+            value = f"{self._filled():.3f}"
+            out.append(f'<progress style="{_WIDE}" max="1" value="{value}"></progress>')
         if facts := self._facts():
             out.append("<table>")
             out += [
@@ -74,6 +86,9 @@ class View:
             out.append(f"<div><i>{_escaped(label)}</i></div>")
             out.append(f'<pre style="{_WRAPPED}">{_escaped(text)}</pre>')
         return "\n".join([*out, "</div>"])
+
+    def _filled(self) -> float:
+        return min(max(self.share or 0.0, 0.0), 1.0)
 
     def _facts(self) -> list[tuple[str, str]]:
         return [(name, _words(value)) for name, value in self.facts if value not in (None, "", [])]
