@@ -23,7 +23,8 @@ def main() -> None:
 
         task = client.send_message("book a table")
         if task.status.state is TaskState.INPUT_REQUIRED:
-            print("asked back:", task.text or task.status.message.text)
+            question = task.status.message
+            print("asked back:", question.text if question else "")
             task = client.send_message("Athens", task_id=task.id, context_id=task.context_id)
         print(f"{task.status.state.value}: {task.text}")
         print("tasks of this agent:", len(list(client.list_tasks())))

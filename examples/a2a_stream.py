@@ -26,14 +26,14 @@ def main() -> None:
         with client.stream_message("a short poem about the sea") as stream:
             for piece in stream.text():
                 print(piece, end="", flush=True)
-        print("the task is", stream.task.status.state.value)
+        print("the task is", stream.result().status.state.value)
 
         with client.stream_message("an epic about the sea") as stream:
             for event in stream:
                 if "line 3" in event.text:
                     # The stream goes on: its last event says how the task ended.
                     stream.cancel("that is enough")
-        print("the task is", stream.task.status.state.value)
+        print("the task is", stream.result().status.state.value)
 
 
 if __name__ == "__main__":

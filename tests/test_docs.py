@@ -5,7 +5,7 @@ an agent at ``http://localhost:8010``; here that is an agent of our own at anoth
 with the class ``output`` holds what the program has printed since the last such block; ``...``
 there stands for anything. A block that cannot run says why in a comment above it::
 
-    .. not run: needs a Django project
+    .. not run: needs a broker
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import os
 import pathlib
 import pkgutil
 import re
+import runpy
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,7 +29,7 @@ import attrs
 import pytest
 
 import protolink_sync
-from protolink_sync import AgentCard, AgentClient, AgentPeer, Message, Task, TransportConfig
+from protolink_sync import AgentClient, AgentPeer
 from protolink_sync.server import Agent, AgentServer
 from protolink_sync.transport import Transport, factory
 
@@ -40,8 +40,16 @@ ADDRESS = "http://localhost:8010"
 # Pages whose code stands in notebook cells: it runs inside a running event loop.
 IN_A_LOOP = {"howto/notebook.rst"}
 
+# What people come with.
+SUBJECTS = [
+    *("script", "Jupyter", "Flask", "Django", "Celery", "gunicorn", "gevent", "uWSGI", "asyncio"),
+    *("TLS", "proxies", "auth", "timeouts", "cancelling", "retries", "idempotency", "testing"),
+    *("calls", "protolink", "a2a-sdk"),
+]
+
 _DIRECTIVE = re.compile(r"^(?P<indent> *)\.\. code-block:: (?P<language>\S+)$")
 _NOT_RUN = re.compile(r"^ *\.\. not run: (?P<reason>\S.*)$")
+_TYPES = re.compile(r"^ *\.\. types: (?P<code>[a-z-]+), (?P<reason>\S.*)$")
 _OPTION = re.compile(r"^ *:(?P<name>[a-z-]+):(?P<value>.*)$")
 
 
@@ -57,6 +65,8 @@ class Block:
     text: str
     options: dict[str, str]
     not_run: str | None
+    # What a type checker says of it, for a reason that the page gives.
+    types: str | None
 
     @property
     def is_output(self) -> bool:
@@ -66,7 +76,7 @@ class Block:
 def blocks(path: pathlib.Path) -> Iterator[Block]:
     """Yield the ``code-block`` directives of a page, in order."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    reason = None
+    reason = types = None
     number = 0
     while number < len(lines):
         line = lines[number]
@@ -74,8 +84,9 @@ def blocks(path: pathlib.Path) -> Iterator[Block]:
         found = _DIRECTIVE.match(line)
         if found is None:
             if line.strip():
-                said = _NOT_RUN.match(line)
-                reason = said["reason"] if said else None
+                not_run, said = _NOT_RUN.match(line), _TYPES.match(line)
+                reason = not_run["reason"] if not_run else reason if said else None
+                types = said["code"] if said else types if not_run else None
             continue
         indent = len(found["indent"])
         options: dict[str, str] = {}
@@ -92,8 +103,8 @@ def blocks(path: pathlib.Path) -> Iterator[Block]:
             number += 1
         first += next((n for n, text in enumerate(body) if text.strip()), 0)
         code = textwrap.dedent("\n".join(body)).strip("\n") + "\n"
-        yield Block(found["language"], first, code, options, reason)
-        reason = None
+        yield Block(found["language"], first, code, options, reason, types)
+        reason = types = None
 
 
 def run_page(path: pathlib.Path, url: str, *, in_a_loop: bool = False) -> int:
@@ -149,62 +160,8 @@ def matches(expected: str, printed: str) -> bool:
 
 
 def kitchen() -> Agent:
-    """An agent for the pages: it echoes, adds, works slowly, asks back, fails."""
-
-    class Kitchen(Agent):
-        def handle_task(self, task: Task) -> Task:
-            message = task.messages[-1]
-            if message.parts[0].type != "text":
-                return super().handle_task(task)
-            if message.text.startswith("work"):
-                run = self.current_run()
-                end = time.monotonic() + 10
-                while time.monotonic() < end and not run.cancelled:
-                    time.sleep(0.01)
-                return task.complete("worked")
-            if message.text.startswith("book"):
-                return task.require_input(Message.agent("Which city?"))
-            if message.text.startswith("fail"):
-                return task.fail("the weather service is down")
-            if message.text.startswith("crash"):
-                raise RuntimeError("a mistake in the agent")
-            return task.complete(f"You said: {message.text}")
-
-        def handle_task_streaming(self, task: Task) -> Any:
-            message = task.messages[-1]
-            text = message.text
-            if message.parts[0].type == "infer":
-                return self.answer(task, message.parts[0].content["prompt"])
-            if text.startswith("count to "):
-                return self.count(task, int(text.removeprefix("count to ")))
-            return super().handle_task_streaming(task)
-
-        def count(self, task: Task, last: int) -> Iterator[Any]:
-            for number in range(1, last + 1):
-                percent = 100 * number // last
-                yield {"type": "task_progress", "progress": percent, "message": f"step {number}"}
-            task.complete(f"counted to {last}")
-
-        def answer(self, task: Task, prompt: str) -> Iterator[Any]:
-            for piece in answer(prompt):
-                yield {"type": "task_llm_stream", "llm_event_type": "llm_chunk", "content": piece}
-            super().handle_task(task)
-
-    # At the end of a page nobody waits for what still works.
-    config = TransportConfig(shutdown_timeout=0.2)
-    card = AgentCard("kitchen", "an agent for examples", ADDRESS, transport="sse")
-    agent = Kitchen(card, config=config)
-
-    @agent.infer
-    def answer(prompt: str) -> Iterator[str]:
-        yield from ("You ", "asked: ", prompt)
-
-    @agent.tool
-    def add(a: int, b: int) -> int:
-        """Add two numbers."""
-        return a + b
-
-    return agent
+    """Return the agent of ``examples/kitchen.py``, which readers are told to serve."""
+    return runpy.run_path(str(ROOT / "examples" / "kitchen.py"))["kitchen"]()
 
 
 @pytest.fixture
@@ -271,6 +228,29 @@ def test_every_page_can_be_reached_from_the_index():
             entries.update(str(folder / entry.strip()) for entry in tree.splitlines())
 
     assert {page.removesuffix(".rst") for page in PAGES} - entries == set()
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_a_subject_is_found_in_the_index_of_the_how_tos(subject):
+    """With a page or a section behind it: a link that leads nowhere fails the build."""
+    rows = (DOCS / "howto" / "index.rst").read_text("utf-8").splitlines()
+
+    found = [row for row in rows if re.search(rf"\b{subject}\b", row[:31])]
+    assert len(found) >= 1
+    assert all(":doc:`" in row or ":ref:`" in row for row in found)
+
+
+def test_the_tutorial_has_five_steps_one_after_the_other():
+    steps = re.findall(r"^   (tutorial/\S+)$", (DOCS / "index.rst").read_text("utf-8"), re.M)
+
+    assert len(steps) == 5
+    for number, (page, following) in enumerate(
+        zip(steps, [*steps[1:], "howto/a2a"], strict=True), 1
+    ):
+        text = (DOCS / f"{page}.rst").read_text("utf-8")
+        assert text.startswith(f"Step {number}: ")
+        target = following if number == 5 else following.removeprefix("tutorial/")
+        assert text.rstrip().endswith(f":doc:`{'/' * (number == 5)}{target}`.")
 
 
 MODULES = sorted(

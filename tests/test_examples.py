@@ -22,6 +22,20 @@ PRINTED = {
         200 What shall I read? Read Faust.
         502 the agent cannot be asked
     """,
+    "django_view.py": """
+        a WSGI application: True
+        200 What shall I read? Read Faust.
+        502 the agent cannot be asked
+    """,
+    "celery_task.py": """
+        What shall I read? Read Faust.
+        What shall I read? Read Faust.
+        the agent was asked 1 time
+    """,
+    "kitchen.py": """
+        You asked: What's for dinner?
+        1 + 2 = 3
+    """,
     "wsgi_host.py": """
         adder adds numbers
         2 + 3 = 5
@@ -108,5 +122,5 @@ def test_an_example_prints_its_result_and_ends(name, tmp_path):
     assert run.returncode == 0, run.stderr
     wanted = [line.strip() for line in PRINTED[name].strip().splitlines()]
     assert run.stdout.splitlines() == wanted
-    # Flask tells of the agent that is gone; nothing else has anything to say.
+    # Flask and Django tell of the agent that is gone; nothing else has anything to say.
     assert [line for line in run.stderr.splitlines() if "cannot connect" not in line] == []

@@ -7,6 +7,7 @@ import html.parser
 import pytest
 
 from protolink_sync import AgentCapabilities, AgentCard, AgentClient, Artifact, Message, Part, Task
+from protolink_sync._display import View
 from protolink_sync.a2a import A2AClient
 from protolink_sync.client import CheckReport, CheckStep
 from protolink_sync.errors import StreamInterruptedError
@@ -113,6 +114,21 @@ def test_a_task_shows_what_was_said():
     assert "user:\nWhat is 6 x 7?" in shown["text/plain"]
     assert "<pre" in shown["text/html"]
     assert shown["text/html"].index("What is 6 x 7?") < shown["text/html"].index(">42<")
+
+
+def test_a_question_is_shown_as_text():
+    shown = Task.create_infer(prompt="Which\ntrain?")._repr_mimebundle_()
+
+    assert shown["text/plain"].endswith("user:\n[infer] Which\ntrain?")
+
+
+def test_a_bar_is_as_full_as_can_be_and_no_fuller():
+    plain = View("x", share=0.5).plain()
+    assert plain == "x\n  [##########          ]"
+    assert View("x", share=7.0).plain() == f"x\n  [{'#' * 20}]"
+    assert View("x", share=-7.0).plain() == f"x\n  [{' ' * 20}]"
+    assert "<progress" not in View("x").html()
+    assert 'value="1.000"' in View("x", share=float("inf")).html()
 
 
 def test_what_is_very_long_is_cut_and_says_so():

@@ -62,6 +62,7 @@ def test_a_stream_is_updated_in_one_place(cells):
     assert "To Athens: take the night train." in stream["text/html"]
     assert "Stream: completed" in stream["text/plain"]
     assert "progress: 99 %" in stream["text/plain"]
+    assert 'max="1" value="0.990">' in stream["text/html"]
     assert shown(cells, "stream.task.text")["text/plain"] == "'To Athens: take the night train.'"
 
 
@@ -69,5 +70,12 @@ def test_the_results_of_many_tasks_tell_how_many_have_come(cells):
     (source,) = [code for code in cells if code == "results"]
 
     plain = "".join(cells[source][0]["data"]["text/plain"])
-    assert "come: 2" in plain
-    assert "of: 2" in plain
+    assert "come: 4" in plain
+    assert "of: 4" in plain
+
+
+def test_many_tasks_have_a_bar_in_their_cell(cells):
+    bar = shown(cells, "progress=True")
+
+    assert '<progress style="width: 20em" max="1" value="1.000">' in bar["text/html"]
+    assert "done: 4 of 4" in bar["text/plain"]
