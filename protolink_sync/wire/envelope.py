@@ -64,15 +64,16 @@ def encode(
         params: Query parameters.
     """
     # Written piece by piece: an encoder of JSON takes longer to begin than for all of it.
-    key, more = context.idempotency_key, b""
-    if key is not None:
-        more = b',"idempotency_key":%b' % _text(key)
+    pieces = [b'{"id":', _text(context.request_id), b",", _named(spec.method, spec.path)]
+    if context.idempotency_key is not None:
+        pieces += (b',"idempotency_key":', _text(context.idempotency_key))
     if params:
-        more += b',"params":%b' % json.dumps(dict(params))
+        pieces += (b',"params":', json.dumps(dict(params)))
     if body is not None:
         # Encoded already, for the key's digest: it is put in as it is.
-        more += b',"data":%b' % body
-    payload = b'{"id":%b,%b%b}' % (_text(context.request_id), _named(spec.method, spec.path), more)
+        pieces += (b',"data":', body)
+    pieces.append(b"}")
+    payload = b"".join(pieces)
     return WireRequest(
         context=context,
         method=spec.method,
