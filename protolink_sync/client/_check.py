@@ -37,6 +37,9 @@ Status = Literal["ok", "warning", "failed", "skipped"]
 # The protocol this library speaks; an agent of another 0.x may speak another one.
 _SPOKEN = "0.8"
 
+# Only who is told so submits a task.
+_GIVE_TEXT = "give a text (text=, --text on the command line): it is sent as a task"
+
 _ENCRYPTED = ("https", "wss", "grpcs")
 
 # How many cards are asked for to learn how long a call takes.
@@ -330,8 +333,8 @@ class _Look:
         if self._text is not None:
             return self._task_step("unary", self._sent)
         if self._is_a2a:
-            hint = "give a text: it is sent as a task"
-            return CheckStep("unary", "skipped", "A2A has no call that changes nothing", hint)
+            found = "A2A has no call that changes nothing"
+            return CheckStep("unary", "skipped", found, _GIVE_TEXT)
         error, took = self._timed(
             lambda: self._client.describe_state(
                 self._url, timeout=self._left(), cancel=self._cancel
@@ -376,7 +379,7 @@ class _Look:
         if self.card is not None and not self.card.capabilities.streaming:
             return CheckStep("stream", "skipped", "the card says that the agent does not stream")
         if self._text is None:
-            hint = "give a text: it is sent as a task, and its events are read to the end"
+            hint = f"{_GIVE_TEXT}, and its events are read to the end"
             return CheckStep("stream", "skipped", "nothing was sent", hint)
         return self._task_step("stream", self._streamed)
 

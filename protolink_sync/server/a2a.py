@@ -27,7 +27,7 @@ from protolink_sync.a2a.wire import (
     readable_id,
     reply,
 )
-from protolink_sync.errors import ModelError
+from protolink_sync.errors import ModelError, words
 from protolink_sync.server.a2a_card import address, card_value
 from protolink_sync.server.a2a_followers import Follower
 from protolink_sync.server.a2a_methods import Methods
@@ -192,17 +192,17 @@ def _decoded(body: bytes) -> Any:
     try:
         return json.loads(body)
     except ValueError as error:
-        raise A2AParseError(f"the body is not JSON: {error}", code=-32700) from error
+        raise A2AParseError(f"the body is not JSON: {words(error)}", code=-32700) from error
 
 
 def _told(error: Exception) -> dict[str, Any]:
     """Return the JSON-RPC error for what went wrong."""
     if isinstance(error, A2ARpcError) and error.code is not None:
-        return error_value(error.code, str(error))
+        return error_value(error.code, words(error))
     if isinstance(error, ModelError):
         where = (error.path or "$").removeprefix("$").lstrip(".")
-        violation = {"field": where, "description": str(error)}
-        return error_value(-32602, str(error), field_violations=[violation])
+        violation = {"field": where, "description": words(error)}
+        return error_value(-32602, words(error), field_violations=[violation])
     if isinstance(error, RecursionError):
         return error_value(-32602, "the parameters are nested too deeply")
     _log.error("a call over A2A failed", exc_info=error)

@@ -155,7 +155,7 @@ class Agent:
         self._engine.set_infer(function)
         return function
 
-    def handle_task(self, task: Task) -> Task:
+    def handle_task(self, task: Task) -> Any:
         """Carry out a task and return it. Override it to do so in your own way.
 
         The default carries out the tool calls and inferences of the last message or artifact,
@@ -165,6 +165,9 @@ class Agent:
 
         Args:
             task: The task, which is the handler's own.
+
+        Returns:
+            The task; of an override that is ``async def``, what is awaited for it.
         """
         return self._engine.execute(task)
 

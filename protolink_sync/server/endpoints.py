@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Generator, Hashable
 from typing import Any
 
+from protolink_sync.errors import words
 from protolink_sync.models import (
     AgentCard,
     EndpointSpec,
@@ -223,7 +224,7 @@ class Endpoints:
             raise
         except Exception as error:
             _log.exception("%s failed", spec.name)
-            raise RefusedError(500, str(error), type(error).__name__, told=False) from error
+            raise RefusedError(500, words(error), type(error).__name__, told=False) from error
         finally:
             events.close()
         # The peer's closing envelope, for a handler that has told no end.
@@ -289,7 +290,7 @@ def _parsed(spec: EndpointSpec, data: Any) -> Any:
     try:
         return spec.request_parser(data)
     except ValueError as error:
-        raise RefusedError(400, str(error), type(error).__name__) from error
+        raise RefusedError(400, words(error), type(error).__name__) from error
 
 
 def _history(data: Any) -> HistoryCompactionRequest:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from protolink_sync.errors import words
 from protolink_sync.models import EndpointSpec
 from protolink_sync.server.idempotency import Answers, Claim
 from protolink_sync.server.refusal import RefusedError
@@ -106,7 +107,7 @@ class Execution:
         is_failure = isinstance(error, Exception) or not is_main
         if is_failure and not isinstance(error, RefusedError):
             _log.error("%s failed", self._spec.name, exc_info=error)
-            refused = RefusedError(500, str(error), type(error).__name__, told=False)
+            refused = RefusedError(500, words(error), type(error).__name__, told=False)
             refused.__cause__ = error
             error = refused
         if self._claim is not None:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
+from protolink_sync.errors import words
 from protolink_sync.models import Artifact, Message, Part, Task, TaskState
 from protolink_sync.server.runs import is_cancelled
 from protolink_sync.server.tools import Tool
@@ -106,7 +107,7 @@ def _tool_output(part: Part, tools: Mapping[str, Tool]) -> Part:
         return Part.tool_output(call.call_id, result=tool.call(call.args))
     except Exception as error:
         _log.warning("tool %s failed", tool.name, exc_info=True)
-        return Part.tool_output(call.call_id, error={"message": str(error)})
+        return Part.tool_output(call.call_id, error={"message": words(error)})
 
 
 def _rejection(code: str, message: str, details: dict[str, Any], suggestion: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Generator
 from typing import TypeAlias
 
+from protolink_sync.errors import words
 from protolink_sync.server.backlog import LONGEST_WAIT, Backlog, Event
 from protolink_sync.server.refusal import RefusedError
 
@@ -78,7 +79,7 @@ class Stream(Backlog):
             error = refused
         except BaseException as unforeseen:  # SystemExit of a handler, or of its cleaning up
             _log.exception("a stream failed")
-            error = RefusedError(500, str(unforeseen), type(unforeseen).__name__, told=False)
+            error = RefusedError(500, words(unforeseen), type(unforeseen).__name__, told=False)
         with self._changed:
             self._error, self._is_written = error, True
             self._changed.notify_all()

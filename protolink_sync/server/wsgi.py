@@ -20,6 +20,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote
 
+from protolink_sync.errors import words
 from protolink_sync.models import EndpointSpec
 from protolink_sync.server.backlog import Event
 from protolink_sync.server.endpoints import Endpoints
@@ -206,7 +207,7 @@ class Application:
             hash(principal)
         except Exception as error:
             _log.exception("authenticate failed")
-            raise RefusedError(500, str(error), type(error).__name__, told=False) from error
+            raise RefusedError(500, words(error), type(error).__name__, told=False) from error
         if principal is not None:
             return principal
         message = (
@@ -226,7 +227,8 @@ class Application:
         try:
             return body, json.loads(body)
         except ValueError as error:
-            raise RefusedError(400, f"the body is not JSON: {error}", "ValueError") from error
+            why = f"the body is not JSON: {words(error)}"
+            raise RefusedError(400, why, "ValueError") from error
 
     def _body(self, environ: Environ) -> bytes:
         told = environ.get("CONTENT_LENGTH") or ""

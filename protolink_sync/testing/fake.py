@@ -109,7 +109,7 @@ class _Fake(Agent):
         super().__init__(card, tools=tools)
         self._answer = answer
 
-    def handle_task(self, task: Task) -> Task:
+    def handle_task(self, task: Task) -> Any:
         part = task.get_last_part()
         if part is not None and part.type == "tool_call":
             return super().handle_task(task)

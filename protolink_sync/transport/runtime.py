@@ -15,6 +15,7 @@ from protolink_sync.errors import (
     ProtoLinkError,
     TransportConnectionError,
     TransportLimitError,
+    words,
 )
 from protolink_sync.server import Execution, RefusedError, RuntimeHost, runtime_agent
 from protolink_sync.transport._call import Call
@@ -114,7 +115,7 @@ class _StreamJob:
         except RefusedError as refused:
             end = refused
         except BaseException as error:
-            end = RefusedError(500, str(error), type(error).__name__)
+            end = RefusedError(500, words(error), type(error).__name__)
             end.__cause__ = error
         self._events.put(end)
 
