@@ -28,6 +28,15 @@ def test_a_task_is_answered_with_the_task(caller):
     assert (reply.task().id, reply.task().messages[-1].text) == (task.id, "hi")
 
 
+def test_a_caller_is_not_sent_to_our_documentation(caller):
+    """It need not have it."""
+    reply = caller.request("POST", "/tasks/", '{"messages": 1}')
+
+    assert reply.status == 400
+    assert b"$.messages" in reply.body
+    assert b"errors.html" not in reply.body
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_health(caller, path):
     health = caller.request("GET", path).json()
