@@ -12,12 +12,16 @@ import contextlib
 import errno
 import math
 import os
+import select
 import selectors
 import socket
 import ssl
 import time
 from _socket import dup
 from _socket import socket as PlainSocket
+from collections.abc import Callable
+from types import BuiltinFunctionType
+from typing import Any
 from urllib.parse import urlsplit
 
 from protolink_sync.errors import (
@@ -99,11 +103,19 @@ _PEEK: int | None = (
 )
 
 
+# The same without the exception, which takes longer than the call; the system's own, for that of
+# gevent, which replaces it, may wait.
+_poll: Any = getattr(select, "poll", None)
+_CAN_POLL = isinstance(_poll, BuiltinFunctionType)
+
+
 class Cuttable:
     """A connection with a duplicate of its descriptor, lent to one call at a time."""
 
     # Plain: gevent's socket, which replaces Python's, takes a refusal to wait for a reason to wait.
     _duplicate: PlainSocket | None = None
+    # Looks whether something waits at the duplicate.
+    _look: Callable[[int], list[tuple[int, int]]] | None = None
 
     def cut(self) -> None:
         """End whatever the connection is doing, at once; any thread."""
@@ -152,7 +164,8 @@ class Cuttable:
         try:
             for option in _SOCKET_OPTIONS:
                 opened.setsockopt(*option)
-            self._duplicate = PlainSocket(family, kind, proto, dup(opened.fileno()))
+            self._duplicate, self._look = (
+                PlainSocket(family, kind, proto, dup(opened.fileno())), None)  # fmt: skip
             # In case of a socket.setdefaulttimeout() of somebody else, and never back: blocking or
             # not is common to both, and gevent relies on what it has set.
             self._duplicate.setblocking(False)
@@ -181,23 +194,34 @@ class Cuttable:
 
     def _is_silent(self) -> bool:
         """Return whether the connection is open and nothing waits to be read."""
-        duplicate = self._duplicate
-        silent = False
-        # Windows has no such flag: there a connection is used once.
-        if duplicate is not None and _PEEK is not None:
-            try:
-                # On the duplicate also for TLS, whose sockets refuse these flags.
-                duplicate.recv(1, _PEEK)
-            except BlockingIOError:
-                silent = True
-            except OSError:
-                pass
-        return silent
+        # On the duplicate also for TLS.
+        duplicate, look = self._duplicate, self._look
+        if duplicate is None:
+            return False
+        if look is None:
+            if not _CAN_POLL:
+                return _has_nothing(duplicate)
+            waiting = _poll()
+            waiting.register(duplicate.fileno(), select.POLLIN)
+            self._look = look = waiting.poll
+        return not look(0)
 
     def _close_duplicate(self) -> None:
-        duplicate, self._duplicate = self._duplicate, None
+        duplicate, self._duplicate, self._look = self._duplicate, None, None
         if duplicate is not None:
             duplicate.close()
+
+
+def _has_nothing(plain: PlainSocket) -> bool:
+    # Windows has no such flag: there a connection is used once.
+    if _PEEK is not None:
+        try:
+            plain.recv(1, _PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+    return False
 
 
 def peer_stopped_reading(error: OSError) -> bool:
