@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from protolink_sync.security._secrets import APIKey, BasicAuth, BearerToken
 __all__ = ["Credentials", "check_credentials", "credential_headers", "origin"]
 
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+_BRACKETED = re.compile(r"\[[^\[\]]+\](:[0-9]*)?")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -37,6 +39,10 @@ def origin(url: str) -> str:
     scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")
     if not scheme or not host:
         raise ValueError(f"{url!r} is no absolute URL: it needs a scheme and a host")
+    address = parts.netloc.rpartition("@")[2]
+    # What stands beside the brackets would be lost, and the origin be another one.
+    if "[" in address and not (":" in host and _BRACKETED.fullmatch(address)):
+        raise ValueError(f"{url!r} has no valid IPv6 address in its brackets")
     if ":" in host:
         import ipaddress  # few addresses are IPv6
 

@@ -108,6 +108,7 @@ class Outcome:
 def _traced(run: Run, number: int, act: Callable[[], None], *, everywhere: bool = False) -> Outcome:
     tracer = _AtLine(number, act, everywhere=everywhere)
     began = time.monotonic()
+    outer = sys.gettrace()  # that of who measures what the tests reach
     sys.settrace(tracer)
     try:
         # In a generator, which has a stack of handled exceptions of its own: an exception of the
@@ -117,7 +118,7 @@ def _traced(run: Run, number: int, act: Callable[[], None], *, everywhere: bool 
     except BaseException as error:
         value = error
     finally:
-        sys.settrace(None)
+        sys.settrace(outer)
     if isinstance(value, BaseException):
         # Its frames hold what the interrupted call held.
         value = type(value)(str(value))

@@ -1,0 +1,65 @@
+"""What a push receiver answers to requests that are no reports, without any server."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from typing import Any
+
+import pytest
+
+from protolink_sync.a2a import PushReceiver
+
+TASK = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}
+REPORT = json.dumps({"task": TASK}).encode()
+
+
+def answer(receiver: PushReceiver, body: bytes = REPORT, **environ: Any) -> str:
+    told = []
+    given = {
+        "REQUEST_METHOD": "POST",
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.input": io.BytesIO(body),
+        **environ,
+    }
+    receiver(given, lambda status, headers: told.append(status))
+    return str(told[0])
+
+
+@pytest.mark.parametrize(
+    ("environ", "status"),
+    [
+        ({"REQUEST_METHOD": "GET"}, "405"),
+        ({"CONTENT_LENGTH": ""}, "411"),
+        ({"CONTENT_LENGTH": None}, "411"),
+        ({"CONTENT_LENGTH": "-5"}, "411"),
+        ({"CONTENT_LENGTH": "5x"}, "411"),
+        ({"CONTENT_LENGTH": "101"}, "413"),
+        ({"CONTENT_LENGTH": str(len(REPORT) + 1)}, "400"),
+    ],
+)
+def test_what_is_no_report_is_refused_and_told_to_nobody(environ, status):
+    events: list[Any] = []
+    receiver = PushReceiver(events.append, max_bytes=100)
+    body = REPORT if len(REPORT) < 100 else b"{}"
+
+    assert answer(receiver, body, **environ).startswith(status)
+    assert events == []
+
+
+def test_a_report_that_comes_twice_is_told_once_as_far_back_as_is_remembered():
+    events: list[Any] = []
+    receiver = PushReceiver(events.append)
+
+    assert answer(receiver).startswith("2")
+    assert answer(receiver).startswith("2")
+    assert len(events) == 1
+
+    # The memory has an end; a server may run for years.
+    began = time.monotonic()
+    for number in range(1100):
+        answer(receiver, json.dumps({"task": {**TASK, "id": str(number)}}).encode())
+    assert answer(receiver).startswith("2")
+    assert len(events) == 1102
+    assert time.monotonic() - began < 20
