@@ -1,8 +1,8 @@
 """Changes that no test notices, and why none has to: ``survivors.json``, by module.
 
-The reasons are a first sorting, by function; none was proved. Each has the line where it stood when it
-was looked at, the function or class around it, the change
-and the reason. The line is for people: a change is known by the other two.
+The reasons are a first sorting, by function; none was proved. Each change has the line where it
+stood when it was looked at, the function or class around it, and the reason. The line is for
+people: a change is known by the other two.
 """
 
 from __future__ import annotations
