@@ -127,7 +127,7 @@ class Connection(Cuttable, HTTPConnection):
 
         Anything that arrives unasked, an end or data, makes it useless.
         """
-        return self.sock is not None and self._is_silent()
+        return self.sock is not None and self._is_silent(self.sock)
 
     def close(self) -> None:
         """Close the socket; the duplicate only when no call needs it.

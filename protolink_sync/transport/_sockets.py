@@ -192,11 +192,14 @@ class Cuttable:
             raise
         return opened
 
-    def _is_silent(self) -> bool:
-        """Return whether the connection is open and nothing waits to be read."""
-        # On the duplicate also for TLS.
+    def _is_silent(self, sock: socket.socket) -> bool:
+        """Return whether the connection is open and nothing waits to be read.
+
+        Args:
+            sock: What the connection reads from: TLS may hold what the network has no more.
+        """
         duplicate, look = self._duplicate, self._look
-        if duplicate is None:
+        if duplicate is None or _holds_decrypted(sock):
             return False
         if look is None:
             if not _CAN_POLL:
@@ -210,6 +213,18 @@ class Cuttable:
         duplicate, self._duplicate, self._look = self._duplicate, None, None
         if duplicate is not None:
             duplicate.close()
+
+
+def _holds_decrypted(sock: Any) -> bool:
+    """Return whether TLS has taken something from the network that nobody has read."""
+    pending = getattr(sock, "pending", None)
+    if pending is not None:
+        return bool(pending() > 0)
+    inner = getattr(sock, "sslobj", None)
+    if inner is None:
+        return False
+    # urllib3's TLS inside of TLS, to a peer behind a proxy.
+    return bool(inner.pending() or sock.incoming.pending) or _holds_decrypted(sock.socket)
 
 
 def _has_nothing(plain: PlainSocket) -> bool:

@@ -247,17 +247,13 @@ class WebSocketConnection(Cuttable):
             for _ in range(_LOOKS):
                 if wire.at < len(wire.buffer) and not wire.pass_over_pings():
                     return False
-                if self._is_silent() and not self._has_decrypted(self._sock):
+                if self._is_silent(self._sock):
                     return True
                 if not self._read_what_waits(self._sock, wire):
                     return False
         except OSError:
             pass
         return False
-
-    @staticmethod
-    def _has_decrypted(sock: socket.socket) -> bool:
-        return isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
 
     @staticmethod
     def _read_what_waits(sock: socket.socket, wire: Wire) -> bool:

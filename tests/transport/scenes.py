@@ -65,6 +65,17 @@ def raw_reply(body: str, headers: Any = None, **words: Any) -> Step:
     return {"op": "reply", "headers": headers or JSON, "body": body, **words}
 
 
+def held_back(value: Any) -> list[Step]:
+    """Return steps that answer, over TLS, and say more in the record in which the answer ends.
+
+    The reader takes the answer from TLS to the byte, so what is more is neither there nor at the
+    socket.
+    """
+    body = json.dumps(value).ljust(8192)
+    head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
+    return [send(f"{head}{len(body)}\r\n\r\n"), send(f'{body}{head}11\r\n\r\n{{"n": "no"}}')]
+
+
 def serving(*connections: Iterable[Step], **words: Any) -> ScriptedServer:
     """Return a server whose nth connection runs the nth list; the last list repeats."""
     script = {"connections": [list(steps) for steps in connections], "repeat_last": True}

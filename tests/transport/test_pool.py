@@ -27,6 +27,7 @@ from tests.transport.scenes import (
     answering,
     descriptors,
     failed,
+    held_back,
     in_fresh_process,
     reply,
     send,
@@ -191,6 +192,17 @@ def test_a_connection_on_which_something_arrived_unasked_is_not_used_again():
 
         assert client.send(ASK, None, {}) == {"n": 2}
         assert server.wait_for_end(1) == "client"
+
+
+def test_what_tls_holds_back_is_no_answer_to_the_next_call(tls_server, tls_client):
+    """It does not stand at the socket any more: TLS took it from there with the answer."""
+    scripts = [[RECV, *held_back({"n": 1}), HOLD], [RECV, reply({"n": 2})]]
+
+    with (
+        serving(*scripts, tls=tls_server) as server,
+        transport(server, tls=tls_client) as client,
+    ):
+        assert [client.send(ASK, None, {}) for _ in range(2)] == [{"n": 1}, {"n": 2}]
 
 
 # ---- closed in time ----------------------------------------------------------------------------

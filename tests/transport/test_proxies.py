@@ -32,6 +32,7 @@ from tests.transport.scenes import (
     about,
     answering,
     failed,
+    held_back,
     reply,
     send,
     serving,
@@ -472,6 +473,17 @@ def test_a_proxy_over_tls_is_not_shown_the_certificate_for_the_peers(
 
     assert proxy.certificates == [None]
     assert len(proxy.heads) == 1
+
+
+def test_what_tls_inside_of_tls_holds_back_is_no_answer_to_the_next_call(tls_server, tls_client):
+    scripts = [[RECV, *held_back({"n": 1}), HOLD], [RECV, reply({"n": 2})]]
+
+    with (
+        serving(*scripts, tls=tls_server) as server,
+        Tunnels(tls=tls_server) as proxy,
+        transport(server, proxy=proxy.url, tls=tls_client) as client,
+    ):
+        assert [client.send(ASK, None, {}) for _ in range(2)] == [{"n": 1}, {"n": 2}]
 
 
 def test_a_tunnel_through_a_proxy_over_tls(tls_server, tls_client):
