@@ -8,6 +8,9 @@ Source:
 
 from __future__ import annotations
 
+from typing import Any
+
+from protolink_sync.errors import ModelError
 from protolink_sync.models import (
     AgentCard,
     ClientRequestSpec,
@@ -31,11 +34,23 @@ __all__ = [
     "TASK_STREAM_REQUEST",
 ]
 
+
+def _answered_task(value: Any) -> Task:
+    """Return the task of an answer.
+
+    A task that is read from elsewhere may leave its state out. An agent always writes it: an object
+    without it is something else, the error of a gateway, say.
+    """
+    if isinstance(value, dict) and value.get("state") is None:
+        raise ModelError("the answer is no task: it has no state @ $", path="$")
+    return Task.from_dict(value)
+
+
 TASK_REQUEST = ClientRequestSpec(
     "send_task",
     "/tasks/",
     "POST",
-    Task.from_dict,
+    _answered_task,
     idempotent=True,
 )
 """Send a task and get it back when the agent is done with it."""
@@ -47,7 +62,7 @@ TASK_CANCEL_REQUEST = ClientRequestSpec(
     "cancel_task",
     "/tasks/cancel",
     "POST",
-    Task.from_dict,
+    _answered_task,
     channel="control",
     idempotent=True,
 )

@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "security": "errors",
     "_display": "",
     "models": "errors types _display",
-    "specs": "models types",
+    "specs": "errors models types",
     "wire": "errors models specs",
     "a2a.wire": "errors models",
     "streaming": "errors _deadline _forks models _display",

@@ -170,6 +170,28 @@ def test_an_answer_of_the_wrong_shape_is_a_protocol_error(name):
         assert caught.value.request_id
 
 
+@pytest.mark.parametrize("name", ["send_task", "cancel_task"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"error": "quota exceeded", "type": "QuotaError"},
+        {"detail": "service unavailable"},
+        {"ok": False, "error": {"message": "boom"}},
+        {"id": "t-1", "error": {"message": "boom"}},
+        {"id": "t-1", "state": None},
+        CARD,
+    ],
+    ids=str,
+)
+def test_an_object_that_is_no_task_is_no_answer(name, told):
+    """What a gateway says with status 200 must not look like a task that was submitted."""
+    agent, _ = client(reply(told))
+
+    with pytest.raises(TransportProtocolError, match="no task: it has no state"):
+        METHODS[name][0](agent)
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_only_what_the_table_of_operations_allows_is_repeated(name):
     policy = TransportConfig(retry=RetryPolicy(max_attempts=3, initial_backoff=0, jitter=0))

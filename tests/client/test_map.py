@@ -34,10 +34,9 @@ from protolink_sync.testing import ScriptedTransport, reply
 from protolink_sync.testing.steps import SentCall
 from protolink_sync.transport import HTTPTransport
 from tests.aio.silent import SilentPeer
+from tests.transport.scenes import at_once
 
 URL = "http://agent.test"
-
-AT_ONCE = 0.3
 
 
 def task(text: str) -> Task:
@@ -315,7 +314,7 @@ def test_an_error_of_the_generator_ends_everything(client, silent):
 
     with pytest.raises(KeyError):
         list(client.map(broken(), silent.url))
-    assert until(lambda: not map_threads(), AT_ONCE)
+    assert until(lambda: not map_threads(), at_once())
 
 
 # --- agents that have too much to do -------------------------------------------------------------
@@ -511,8 +510,8 @@ def test_leaving_ends_the_calls_and_their_threads_at_once(client, silent, how):
                 raise KeyError
         del results
         gc.collect()
-        assert silent.left.get(timeout=5) - moment[0] < AT_ONCE
-        assert until(lambda: not map_threads(), AT_ONCE)
+        assert silent.left.get(timeout=5) - moment[0] < at_once()
+        assert until(lambda: not map_threads(), at_once())
 
 
 @pytest.mark.parametrize("with_pool", [False, True])
@@ -539,13 +538,13 @@ def test_a_token_ends_everything(client, silent, with_pool):
         )
         with pytest.raises(CallCancelledError) as caught:
             results.extend(iter(lambda: next(mapped), None))
-        assert time.monotonic() - ended[0] < AT_ONCE
+        assert time.monotonic() - ended[0] < at_once()
         thread.join()
 
     assert [type(result) for result in results] == [CallCancelledError] * 3
     assert caught.value.reason == "enough"
     assert silent.asked.empty()
-    assert until(lambda: not map_threads(), AT_ONCE)
+    assert until(lambda: not map_threads(), at_once())
 
 
 def test_a_token_that_is_cancelled_already_sends_nothing():

@@ -25,6 +25,7 @@ from protolink_sync.testing import ScriptedTransport, events, refused, reply, si
 from protolink_sync.transport import TransportLimits
 
 URL = "http://peer.test"
+DONE = {"state": "completed"}
 
 
 def test_a_retry_repeats_the_very_same_call():
@@ -48,7 +49,7 @@ def test_a_retry_repeats_the_very_same_call():
 def test_pauses_are_noted_and_take_no_time():
     policy = RetryPolicy(max_attempts=4, initial_backoff=10, max_backoff=40, jitter=0)
     busy = reply(status=503, headers={"Retry-After": "25"}, body=b"")
-    transport = ScriptedTransport(refused(), busy, refused(), reply({}), retry=policy)
+    transport = ScriptedTransport(refused(), busy, refused(), reply(DONE), retry=policy)
 
     began = time.monotonic()
     AgentClient(transport).send_task(URL, Task.create("hi"))
@@ -120,7 +121,7 @@ def test_limits_hold():
 
 
 def test_a_call_that_the_script_does_not_know_fails_the_test():
-    client = AgentClient(ScriptedTransport(reply({}), events()))
+    client = AgentClient(ScriptedTransport(reply(DONE), events()))
 
     client.send_task(URL, Task.create("?"))
     with pytest.raises(AssertionError, match="is no stream"):

@@ -64,7 +64,7 @@ def test_a_stream_where_a_value_was_asked_for_fails_the_test_that_wrote_it():
 
 
 def test_a_call_behind_the_end_of_the_script_fails_the_test_too():
-    transport = ScriptedTransport(reply({"id": "t"}))
+    transport = ScriptedTransport(reply({"id": "t", "state": "completed"}))
     client = AgentClient(transport)
     assert transport.unused == 1
     client.send_task(URL, Task("t"))

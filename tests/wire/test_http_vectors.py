@@ -365,7 +365,7 @@ def is_our_key(key: str | None, ours: dict[str, Any], *, wanted: bool) -> bool:
 
 def test_a_cancel_has_another_key_each_time():
     """With the task's id as key, as recorded, the peer answers the second one from memory."""
-    transport = ScriptedTransport(*[reply({"id": "t"})] * 2)
+    transport = ScriptedTransport(*[reply({"id": "t", "state": "canceled"})] * 2)
     client = AgentClient(transport)
 
     client.cancel_task(URL, "t")

@@ -50,6 +50,11 @@ class Settings:
     extensions: Sequence[str] = ()
 
 
+# Of the process: several clients and views share connections, where by its id an answer is known.
+# next() is one operation of the interpreter: no two threads get the same number.
+_numbers = itertools.count(1)
+
+
 class Calls:
     """Requests over one transport, each with an id of its own.
 
@@ -61,8 +66,6 @@ class Calls:
     def __init__(self, transport: Transport, *, id_header: str | None = None) -> None:
         self.transport = transport
         self._id_header = id_header
-        # next() is one operation of the interpreter: no two threads get the same number.
-        self._numbers = itertools.count(1)
 
     def card(
         self, url: str, settings: Settings, budget: Budget, *, etag: str | None, version: str = ""
@@ -217,7 +220,7 @@ class Calls:
         result_optional: bool = False,
     ) -> RpcCodec:
         return RpcCodec(
-            next(self._numbers),
+            next(_numbers),
             method,
             {**headers, **shown.headers},
             query=_behind(target.url, shown.query),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -88,6 +89,15 @@ class Running:
     def alive(self) -> bool:
         """Whether it still runs."""
         return self._thread.is_alive()
+
+    def is_inside(self, file: str) -> bool:
+        """Whether it is in a function of a file at this moment."""
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        while frame is not None:
+            if frame.f_code.co_filename.endswith(file):
+                return True
+            frame = frame.f_back
+        return False
 
     def wait(self, seconds: float) -> None:
         """Wait for its end, for so long at most."""

@@ -31,7 +31,7 @@ from tests.a2a.client.bridges import (
     native_agent,
     paths,
 )
-from tests.a2a.client.scenes import Running, in_threads
+from tests.a2a.client.scenes import Running, in_threads, until
 from tests.a2a.scripted import HOLD, RST, card, done, envelope, old_card, reply, result, sent, task
 from tests.transport.scenes import at_once
 
@@ -356,7 +356,10 @@ def waiting(client, agent, **words):
     """Start a call whose selection hangs, and one that waits for it."""
     first = Running(lambda: client.send_task(agent.base, asked(), timeout=15))
     agent.wait_for_requests(1)
-    return first, Running(lambda: client.send_task(agent.base, asked(), **words))
+    second = Running(lambda: client.send_task(agent.base, asked(), **words))
+    # Nobody says that it has begun to wait; one that has not would ask again.
+    assert until(lambda: second.is_inside("_flight.py"))
+    return first, second
 
 
 SLOW = {f"GET {NATIVE}": [[{"op": "wait", "event": "go"}, reply("no", status=404)]]}
@@ -547,3 +550,14 @@ def test_no_lock_is_held_while_an_agent_is_asked(agent_of, client):
     assert first.alive
     slow.fire("go")
     first.end()
+
+
+def test_views_of_a_client_give_no_id_twice(agent_of, client):
+    """They share connections, on which an answer is known by its id."""
+    agent = a2a_only(agent_of)
+
+    for user in (client, client.with_options(timeout=9), client.with_options(timeout=8)):
+        user.send_task(agent.base, asked())
+
+    ids = [call.id for call in agent.calls]
+    assert len(set(ids)) == len(ids) == 3
