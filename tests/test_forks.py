@@ -37,15 +37,16 @@ def run(program: str, uwsgi: str = MASTER) -> None:
 @pytest.mark.parametrize(
     ("worker", "master", "expected"),
     [
-        (0, os.getpid(), True),
-        (0, 0, True),
-        (1, 0, False),
-        (1, os.getpid() + 1, False),
-        (0, os.getpid() + 1, False),  # a mule or a spooler
+        (0, "this process", True),
+        (0, "none", True),
+        (1, "none", False),
+        (1, "another", False),
+        (0, "another", False),  # a mule or a spooler
     ],
 )
 def test_uwsgi_says_whether_it_is_still_to_fork(monkeypatch, worker, master, expected):
-    told = types.SimpleNamespace(worker_id=lambda: worker, masterpid=lambda: master)
+    pid = {"this process": os.getpid(), "none": 0, "another": os.getppid()}[master]
+    told = types.SimpleNamespace(worker_id=lambda: worker, masterpid=lambda: pid)
     monkeypatch.setitem(sys.modules, "uwsgi", told)
 
     assert before_bare_fork() is expected
