@@ -3,7 +3,8 @@
 uWSGI imports the application in its master process and forks the workers from it with the system's
 ``fork()`` alone. A thread that waits for the interpreter's lock at that moment is lost, but the
 lock's condition variable counts it as a waiter in the worker too, and the worker's first switch of
-threads may wait for it for ever. So no thread of ours outlives a call there.
+threads may wait for it for ever. So the threads of calls and streams end with them there (those of
+gRPC, ``runtime://``, the shim and ``map`` excepted).
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Follower(Backlog):
                 "TransportLimits.max_event_bytes of the agent"
             )
             return
-        with self._changed:
+        with self._lock:
             if self._is_written or self._is_left:
                 return
             self._add((event, last))
@@ -50,7 +50,7 @@ class Follower(Backlog):
 
     def fail(self, reason: str) -> None:
         """End the stream with an error, behind the events that wait."""
-        with self._changed:
+        with self._lock:
             if not (self._is_written or self._is_left):
                 self._error = RefusedError(500, reason, "StreamError")
                 self._is_written = True
@@ -58,7 +58,7 @@ class Follower(Backlog):
 
     def wait_for_room(self, end: float) -> bool:
         """Wait until a further event may be put; False if that takes too long."""
-        with self._changed:
+        with self._lock:
             while not (self._is_written or self._is_left) and self._is_full():
                 left = end - time.monotonic()
                 if left <= 0:
@@ -91,7 +91,7 @@ class Follower(Backlog):
         Args:
             reason: Why. Nobody asks: the task does not end with its followers.
         """
-        with self._changed:
+        with self._lock:
             self._is_left = True
             self._changed.notify_all()
             calls, self._when_left = self._when_left, []

@@ -28,8 +28,10 @@ class Backlog:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        # Its lock is an RLock, and guards all that follows.
-        self._changed = threading.Condition()
+        # Guards all that follows. Entered itself: the condition's own way in is Python code, which
+        # an interrupt can leave with the lock held.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._waiting: list[Event] = []
         self._bytes = 0
         # Nothing more will be put; nobody takes any more.
@@ -55,7 +57,7 @@ class Backlog:
             The events; None at the end, when :meth:`_why` says whether it is a good one.
         """
         end = time.monotonic() + timeout
-        with self._changed:
+        with self._lock:
             while not (self._waiting or self._is_written or self._is_left):
                 left = end - time.monotonic()
                 if left <= 0:
@@ -69,6 +71,6 @@ class Backlog:
 
     def _why(self) -> RefusedError | None:
         """Return, once, the error with which it ended; None if it ended well."""
-        with self._changed:
+        with self._lock:
             error, self._error = self._error, None
             return error

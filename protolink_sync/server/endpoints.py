@@ -176,9 +176,9 @@ class Endpoints:
         if key is not None and spec.path in _REMEMBERED:
             # An answer is bytes of one form, which another way of serving cannot repeat.
             form = self._transport
-            if len(content) > _SHORT:
-                content = hashlib.sha256(content).digest()
-            claim = Claim((principal, spec.path, key, form, content))
+            is_long = len(content) > _SHORT
+            told = hashlib.sha256(content).digest() if is_long else content
+            claim = Claim((principal, spec.path, key, form, is_long, told))
             if spec.path == _CANCEL and self._engine.runs.is_running(parsed.id, principal):
                 # What was answered about an earlier run of the task does not hold for this one.
                 answers.forget(claim.identity)

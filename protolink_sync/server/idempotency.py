@@ -125,9 +125,9 @@ class Answers:
         return True
 
     def _drop(self, claim: Claim) -> None:
-        del self._known[claim.identity]
-        self._answered -= 1
-        self._bytes -= len(claim.answer)
+        answered, size = self._answered - 1, self._bytes - len(claim.answer)
+        # One line: an interrupt leaves an answer that is counted, or none.
+        self._answered, self._bytes = answered, size; del self._known[claim.identity]  # fmt: skip  # noqa: E702
 
     def _wait_for(self, running: Claim) -> bytes:
         end = time.monotonic() + self._ttl

@@ -80,14 +80,14 @@ class Stream(Backlog):
         except BaseException as unforeseen:  # SystemExit of a handler, or of its cleaning up
             _log.exception("a stream failed")
             error = RefusedError(500, words(unforeseen), type(unforeseen).__name__, told=False)
-        with self._changed:
+        with self._lock:
             self._error, self._is_written = error, True
             self._changed.notify_all()
             self._count()
 
     def _put(self, event: Event) -> bool:
         """Hand an event over; False if nobody takes it."""
-        with self._changed:
+        with self._lock:
             while not self._is_left and self._is_full():
                 self._changed.wait(LONGEST_WAIT)
             self._add(event)
@@ -107,7 +107,7 @@ class Stream(Backlog):
         events = self._take(timeout)
         if events is not None:
             return events
-        with self._changed:
+        with self._lock:
             self._is_taken = True
             self._changed.notify_all()
             self._count()
@@ -121,7 +121,7 @@ class Stream(Backlog):
 
         Any thread, any number of times; after the end it does nothing.
         """
-        with self._changed:
+        with self._lock:
             self._is_left = True
             self._tell(self._streams.abandon, reason)
             self._changed.notify_all()
@@ -129,12 +129,12 @@ class Stream(Backlog):
 
     def stop(self, reason: str) -> None:
         """Cancel the task; its final status ends the stream when the handler ends."""
-        with self._changed:
+        with self._lock:
             self._tell(self._streams.cancel, reason)
 
     def wait(self, end: float) -> None:
         """Wait until all was taken, or a point in time."""
-        with self._changed:
+        with self._lock:
             while not (self._is_taken or self._is_left):
                 left = end - time.monotonic()
                 if left <= 0:

@@ -90,7 +90,10 @@ class Reply(http.client.HTTPResponse):
         self.code = self.status = status
         self.reason = reason.strip()
         self.version = 10 if version in ("HTTP/1.0", "HTTP/0.9") else 11
-        self.chunked = "chunked" in self.headers.get("transfer-encoding", "").lower()
+        coding = self.headers.get("transfer-encoding", "").strip().lower()
+        if coding not in ("", "chunked", "identity"):
+            raise http.client.HTTPException(f"unknown transfer encoding {coding!r}")
+        self.chunked = coding == "chunked"
         self.chunk_left = None
         self.length = None if self.chunked else self._announced_length(status)
         # Without length and chunks the body ends with the connection.

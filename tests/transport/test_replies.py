@@ -86,6 +86,18 @@ def test_a_reply_that_is_not_http_is_a_protocol_error(fault):
 
 CHUNKED = f"{HEAD}Transfer-Encoding: chunked\r\n\r\n"
 
+
+@pytest.mark.parametrize("coding", ["xchunked", "gzip, chunked", "gzip"])
+def test_an_unknown_transfer_encoding_is_a_protocol_error_and_no_wait(coding):
+    bad = [RECV, send(f"{HEAD}Transfer-Encoding: {coding}\r\n\r\n2\r\n{{}}\r\n"), HOLD]
+
+    with serving(bad) as server, transport(server) as client:
+        error = failed(client)
+
+    assert type(error) is TransportProtocolError
+    assert coding in str(error)
+
+
 BAD_CHUNKS = {
     "a size that is not hexadecimal": "zz\r\nhello\r\n0\r\n\r\n",
     "no size": "\r\nhello\r\n0\r\n\r\n",

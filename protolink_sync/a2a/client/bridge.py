@@ -153,8 +153,8 @@ class Bridge:
         if headers:
             raise A2AClientError(
                 f"the A2A card of {agent_url} names an address at {origin_of(target.url)}, and "
-                f"headers= of the transport ({', '.join(headers)}) would go there too. Use a "
-                "transport without headers= for this agent: credentials= go to no origin that a "
+                f"headers= of the transport or of with_options() ({', '.join(headers)}) would go "
+                "there too. Leave them out for this agent: credentials= go to no origin that a "
                 "card names"
             )
 

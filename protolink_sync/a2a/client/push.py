@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from protolink_sync.a2a.wire import StreamEvent, read_notification
-from protolink_sync.errors import ModelError
+from protolink_sync.errors import ModelError, words
 from protolink_sync.wire import json
 
 __all__ = ["PushReceiver"]
@@ -114,7 +114,7 @@ class PushReceiver:
         try:
             event = read_notification(json.loads(body))
         except (ValueError, ModelError) as error:
-            return "400 Bad Request", f"this is no push notification: {error}\n"
+            return "400 Bad Request", f"this is no push notification: {words(error)}\n"
         if not self._is_expected(event.task_id):
             return "404 Not Found", "nobody expects reports of this task\n"
         return self._take(event, body)

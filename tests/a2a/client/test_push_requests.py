@@ -63,3 +63,20 @@ def test_a_report_that_comes_twice_is_told_once_as_far_back_as_is_remembered():
     assert answer(receiver).startswith("2")
     assert len(events) == 1102
     assert time.monotonic() - began < 20
+
+
+def test_an_agent_is_told_what_is_wrong_and_not_where_we_explain_it():
+    wrong = b'{"statusUpdate": {"taskId": "t", "contextId": "c"}}'
+    told: list[bytes] = []
+    environ = {
+        "REQUEST_METHOD": "POST",
+        "CONTENT_LENGTH": str(len(wrong)),
+        "wsgi.input": io.BytesIO(wrong),
+        "HTTP_X_A2A_NOTIFICATION_TOKEN": "s3cret",
+    }
+    receiver = PushReceiver(lambda event: None, token="s3cret")
+
+    told.extend(receiver(environ, lambda status, headers: None))
+
+    assert b"$.statusUpdate" in told[0]
+    assert b"errors.html" not in told[0]
