@@ -39,6 +39,10 @@ hypothesis.settings.register_profile("local", deadline=None)
 hypothesis.settings.register_profile(
     "ci", deadline=None, derandomize=True, database=None, print_blob=True
 )
+# For further interpreters, once the tests have run whole on one.
+hypothesis.settings.register_profile(
+    "few", deadline=None, derandomize=True, database=None, max_examples=20
+)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
