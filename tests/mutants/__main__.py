@@ -42,6 +42,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--log", type=pathlib.Path, help="gets a line of JSON a change")
     parser.add_argument("--again", type=pathlib.Path, help="only what survived in that log")
     asked = parser.parse_args(arguments)
+    # Options of a run that this one is a part of: it is to have one process, which forks.
+    os.environ.pop("PYTEST_ADDOPTS", None)
     named = [m for m in modules() if not asked.modules or m.startswith(tuple(asked.modules))]
     targets = [Target.read(module) for module in named]
     wanted = _survivors_in(asked.again) if asked.again else None
