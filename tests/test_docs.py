@@ -3,9 +3,11 @@
 A page is one program: its Python blocks run in order and share their names. On the page they call
 an agent at ``http://localhost:8010``; here that is an agent of our own at another port. A block
 with the class ``output`` holds what the program has printed since the last such block; ``...``
-there stands for anything. A block that cannot run says why in a comment above it::
+there stands for anything. A block that belongs to a program of its own, or that cannot run, says
+why in a comment above it; the former are run by ``test_docs_programs.py``::
 
-    .. not run: needs a broker
+    .. run alone: starts processes
+    .. not run: needs a Dask cluster
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ import pkgutil
 import re
 import runpy
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
 import pytest
 
 import protolink_sync
-from protolink_sync import AgentClient, AgentPeer
+from protolink_sync import AgentClient, AgentPeer, RegistryClient
 from protolink_sync.server import Agent, AgentServer
 from protolink_sync.transport import Transport, factory
 
@@ -39,6 +41,10 @@ PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.rst")
 ADDRESS = "http://localhost:8010"
 # Pages whose code stands in notebook cells: it runs inside a running event loop.
 IN_A_LOOP = {"howto/notebook.rst"}
+# Pages that need more than the agent: test_docs_programs.py runs them.
+ELSEWHERE = {
+    f"howto/{name}.rst" for name in ("a2a", "hosting", "observe", "registry", "tls-and-proxies")
+}
 
 # What people come with.
 SUBJECTS = [
@@ -49,6 +55,8 @@ SUBJECTS = [
 
 _DIRECTIVE = re.compile(r"^(?P<indent> *)\.\. code-block:: (?P<language>\S+)$")
 _NOT_RUN = re.compile(r"^ *\.\. not run: (?P<reason>\S.*)$")
+_ALONE = re.compile(r"^ *\.\. run alone: (?P<reason>\S.*)$")
+_FILE = re.compile(r"# (?:\S*/)?(?P<name>\w+)\.py\n")
 _TYPES = re.compile(r"^ *\.\. types: (?P<code>[a-z-]+), (?P<reason>\S.*)$")
 _OPTION = re.compile(r"^ *:(?P<name>[a-z-]+):(?P<value>.*)$")
 
@@ -65,6 +73,7 @@ class Block:
     text: str
     options: dict[str, str]
     not_run: str | None
+    alone: str | None
     # What a type checker says of it, for a reason that the page gives.
     types: str | None
 
@@ -72,11 +81,17 @@ class Block:
     def is_output(self) -> bool:
         return "output" in self.options.get("class", "").split()
 
+    @property
+    def file(self) -> str | None:
+        """The module that a block of another program is, by its first line, as ``# tasks.py``."""
+        found = _FILE.match(self.text) if self.alone or self.not_run else None
+        return found["name"] if found else None
+
 
 def blocks(path: pathlib.Path) -> Iterator[Block]:
     """Yield the ``code-block`` directives of a page, in order."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    reason = types = None
+    reason = alone = types = None
     number = 0
     while number < len(lines):
         line = lines[number]
@@ -84,9 +99,12 @@ def blocks(path: pathlib.Path) -> Iterator[Block]:
         found = _DIRECTIVE.match(line)
         if found is None:
             if line.strip():
-                not_run, said = _NOT_RUN.match(line), _TYPES.match(line)
-                reason = not_run["reason"] if not_run else reason if said else None
-                types = said["code"] if said else types if not_run else None
+                marks = [mark.match(line) for mark in (_NOT_RUN, _ALONE, _TYPES)]
+                if not any(marks):
+                    reason = alone = types = None
+                reason = marks[0]["reason"] if marks[0] else reason
+                alone = marks[1]["reason"] if marks[1] else alone
+                types = marks[2]["code"] if marks[2] else types
             continue
         indent = len(found["indent"])
         options: dict[str, str] = {}
@@ -103,18 +121,32 @@ def blocks(path: pathlib.Path) -> Iterator[Block]:
             number += 1
         first += next((n for n, text in enumerate(body) if text.strip()), 0)
         code = textwrap.dedent("\n".join(body)).strip("\n") + "\n"
-        yield Block(found["language"], first, code, options, reason, types)
-        reason = types = None
+        yield Block(found["language"], first, code, options, reason, alone, types)
+        reason = alone = types = None
 
 
-def run_page(path: pathlib.Path, url: str, *, in_a_loop: bool = False) -> int:
+def run_page(
+    path: pathlib.Path,
+    places: Mapping[str, str],
+    *,
+    in_a_loop: bool = False,
+    names: dict[str, Any] | None = None,
+) -> int:
     """Run the Python blocks of a page as one program and compare what it prints.
+
+    Args:
+        path: The page.
+        places: What stands for an address of the page here.
+        in_a_loop: Whether the code runs inside a running event loop.
+        names: What holds the names of the program while it runs.
 
     Returns:
         How many blocks were run.
     """
-    names: dict[str, Any] = {"__name__": "page"}
+    names = {} if names is None else names
+    names["__name__"] = "page"
     printed = io.StringIO()
+    last: Block | None = None
     count = 0
 
     async def cell(code: str) -> None:
@@ -123,18 +155,23 @@ def run_page(path: pathlib.Path, url: str, *, in_a_loop: bool = False) -> int:
     try:
         for block in blocks(path):
             where = f"{path}, line {block.line}"
-            if block.is_output:
-                said, printed = printed.getvalue(), io.StringIO()
-                assert matches(block.text, said.replace(url, ADDRESS)), (
+            if block.is_output and not (last and last.alone):
+                said = there(printed.getvalue(), places)
+                # Emptied, not replaced: the program may have kept it as its standard output.
+                printed.seek(0)
+                printed.truncate()
+                assert matches(block.text, said), (
                     f"{where}: the page says\n{block.text}\nbut the program printed\n{said}"
                 )
+            if block.is_output or block.language == "python":
+                last = block
             if block.language != "python":
                 continue
-            if block.not_run is not None:
+            if block.not_run is not None or block.alone is not None:
                 ast.parse(block.text)
                 continue
             # Empty lines before it: a traceback names the line of the page.
-            source = "\n" * (block.line - 1) + block.text.replace(ADDRESS, url)
+            source = "\n" * (block.line - 1) + here(block.text, places)
             code = compile(source, str(path), "exec")
             with contextlib.redirect_stdout(printed):
                 if in_a_loop:
@@ -144,9 +181,21 @@ def run_page(path: pathlib.Path, url: str, *, in_a_loop: bool = False) -> int:
             count += 1
     finally:
         for value in list(names.values()):
-            if isinstance(value, (AgentClient, AgentPeer, AgentServer, Transport)):
+            if isinstance(value, (AgentClient, AgentPeer, AgentServer, RegistryClient, Transport)):
                 value.close()
     return count
+
+
+def here(text: str, places: Mapping[str, str]) -> str:
+    """Return a text of a page with the addresses that stand for its own."""
+    for address, place in places.items():
+        text = text.replace(address, place)
+    return text
+
+
+def there(text: str, places: Mapping[str, str]) -> str:
+    """Return a text with the addresses of the page."""
+    return here(text, {place: address for address, place in places.items()})
 
 
 def matches(expected: str, printed: str) -> bool:
@@ -164,21 +213,30 @@ def kitchen() -> Agent:
     return runpy.run_path(str(ROOT / "examples" / "kitchen.py"))["kitchen"]()
 
 
-@pytest.fixture
-def run(monkeypatch, tmp_path) -> Iterator[Callable[..., int]]:
-    """Run a page against an agent that is served for it, in an empty directory."""
-    monkeypatch.chdir(tmp_path)
+@contextlib.contextmanager
+def served(monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path) -> Iterator[str]:
+    """Serve that agent in an empty folder, in an environment without proxies; yield its address."""
+    monkeypatch.chdir(folder)
     monkeypatch.setattr(factory, "_registered", {})  # one page registers a transport of its own
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
     with kitchen().serve("http://127.0.0.1:0", a2a=True) as server:
-        yield lambda path, **options: run_page(path, server.url, **options)
+        yield server.url
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path) -> Iterator[Callable[..., int]]:
+    """Run a page against an agent that is served for it: ``run(page, {address: place}, ...)``."""
+    with served(monkeypatch, tmp_path) as url:
+        yield lambda path, places=(), **options: run_page(
+            path, {ADDRESS: url, **dict(places)}, **options
+        )
 
 
 # ---- tests --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE])
 def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page, run):
     run(DOCS / page, in_a_loop=page in IN_A_LOOP)
 
@@ -210,11 +268,30 @@ def test_a_block_that_fails_is_found_with_its_line(tmp_path, run):
     assert caught.traceback[-1].lineno == 4  # counted from 0
 
 
-def test_a_block_that_is_not_run_must_still_be_python(tmp_path, run):
+@pytest.mark.parametrize("mark", ["not run", "run alone"])
+def test_a_block_that_is_not_run_must_still_be_python(mark, tmp_path, run):
     page = tmp_path / "page.rst"
-    page.write_text(".. not run: a reason\n\n.. code-block:: python\n\n   def\n")
+    page.write_text(f".. {mark}: a reason\n\n.. code-block:: python\n\n   def\n")
 
     with pytest.raises(SyntaxError):
+        run(page)
+
+
+def test_a_block_that_is_run_alone_has_no_part_in_the_program_of_its_page(tmp_path, run):
+    page = tmp_path / "page.rst"
+    text = (
+        ".. code-block:: python\n\n   print(1)\n\n"
+        ".. run alone: a reason\n\n.. code-block:: python\n\n   # a.py\n   print(2)\n\n"
+        ".. code-block:: text\n   :class: output\n\n   2\n\n"
+        ".. code-block:: text\n   :class: output\n\n   {}\n"
+    )
+
+    page.write_text(text.format(1))
+    assert run(page) == 1
+    assert [block.file for block in blocks(page)] == [None, "a", None, None]
+
+    page.write_text(text.format(3))
+    with pytest.raises(AssertionError, match="line 20"):
         run(page)
 
 

@@ -1,7 +1,7 @@
 """The code of the documentation, of the README and of the examples has the right types.
 
 A page is one module. Its blocks stand in their lines, so an error names the line of the page. A
-block that is not run and begins with a file's name, as in ``# tasks.py``, is a module of its own.
+block that is run alone, or is not run and begins with a file's name, is a module of its own.
 What a type checker says although the page is right stands above the block, with the reason::
 
     .. types: method-assign, Flask is wrapped this way
@@ -36,7 +36,6 @@ ignore_missing_imports = True
 allow_redefinition = True
 """
 
-_FILE = re.compile(r"# (\w+)\.py$")
 _SAID = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error: (?P<what>.*)  \[(?P<code>[\w-]+)\]$")
 
 
@@ -71,8 +70,8 @@ def modules(page: pathlib.Path) -> Iterator[Module]:
     for block in blocks(page):
         if block.language != "python":
             continue
-        if block.not_run and (file := _FILE.match(block.text.partition("\n")[0])):
-            yield Module(page, f"{stem}_{block.line}_{file[1]}", [block])
+        if block.file:
+            yield Module(page, f"{stem}_{block.line}_{block.file}", [block])
         else:
             own.append(block)
     if own:
