@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protolink_sync.models import AgentCapabilities, AgentCard, AgentInterface
+from protolink_sync.models import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
 
 BASE = {"name": "n", "description": "d", "url": "http://h"}
 
@@ -28,6 +28,39 @@ def test_interfaces_are_taken_as_mappings_too():
     made = AgentCard(**BASE, interfaces=[{"url": "http://i", "transport": "sse"}, interface])
 
     assert made.interfaces == [interface, interface]
+
+
+def test_an_interface_has_the_names_of_the_wire():
+    data = {"url": "http://i", "transport": "sse", "protocolVersion": "0.9"}
+
+    assert AgentInterface("http://i", "sse", "0.9").to_dict() == data
+    assert AgentInterface.from_dict(data) == AgentInterface("http://i", "sse", "0.9")
+
+
+def test_a_card_has_the_names_of_the_wire():
+    made = AgentCard(
+        **BASE,
+        protocol_version="0.9",
+        input_formats=["text/html"],
+        output_formats=["text/csv"],
+        security_schemes={"bearer": {"scheme": "x"}},
+        interfaces=[AgentInterface("http://i")],
+    )
+
+    written = made.to_dict()
+
+    assert written["protocolVersion"] == "0.9"
+    assert written["inputFormats"] == ["text/html"]
+    assert written["outputFormats"] == ["text/csv"]
+    assert written["securitySchemes"] == {"bearer": {"scheme": "x"}}
+    assert [one["url"] for one in written["additionalInterfaces"]] == ["http://i"]
+    assert AgentCard.from_dict(written) == made
+    assert AgentCard.from_dict(written).extra == {}
+
+
+@pytest.mark.parametrize("id", [5, None, True])
+def test_an_id_of_a_skill_that_is_no_text_is_kept(id):
+    assert AgentSkill.from_dict({"id": id}).to_dict()["id"] is id
 
 
 @pytest.mark.parametrize(

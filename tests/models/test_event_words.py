@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from protolink_sync.models import AgentSkill, HistoryCompactionResult, RunEvent, StateStoreReport
+from protolink_sync.models import (
+    AgentCard,
+    AgentSkill,
+    ConversationHistory,
+    HistoryCompactionResult,
+    LLMMessage,
+    RunEvent,
+    StateStoreReport,
+)
 
 STREAM = "task_llm_stream"
 
@@ -118,6 +126,25 @@ def test_a_repr_shows_the_members_and_what_nobody_knows_if_there_is_any():
     )
     assert "extra={'x': 1}" in repr(AgentSkill("s", extra={"x": 1}))
     assert repr(StateStoreReport("s", data="y" * 500)).count("y") < 70
+
+
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [
+        (
+            AgentCard("n", "d", "http://h", skills=[AgentSkill("s")]),
+            "AgentCard(name='n', url='http://h', transport='http', skills=1)",
+        ),
+        (RunEvent("a", sequence=3), "RunEvent(type='a', sequence=3, summary=None)"),
+        (
+            ConversationHistory([LLMMessage("user", "x")]),
+            "ConversationHistory(messages=1)",
+        ),
+    ],
+    ids=["card", "event", "history"],
+)
+def test_a_repr_of_much_shows_what_matters(made, shown):
+    assert repr(made) == shown
 
 
 def test_objects_of_two_kinds_are_not_equal():

@@ -151,6 +151,11 @@ class TestMessages:
         )
         assert message.to_dict()["created_at"] == data["created_at"]
 
+    def test_one_that_was_read_equals_one_that_was_made(self):
+        made = LLMMessage("user", "hi")
+
+        assert LLMMessage.from_dict(made.to_dict()) == made
+
     def test_a_time_that_was_set_is_written(self):
         message = LLMMessage.from_dict({"role": "user", "content": "", "created_at": "2026-01-02"})
         message.created_at = datetime.datetime(2027, 1, 1, tzinfo=datetime.timezone.utc)

@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from protolink_sync import specs
+from protolink_sync.errors import ModelError
 from protolink_sync.models import (
     AgentCard,
     ClientRequestSpec,
@@ -38,7 +39,7 @@ TABLE = {
 }
 PARSED = [
     ("TASK_REQUEST", {"state": "working"}, Task),
-    ("TASK_CANCEL_REQUEST", {}, Task),
+    ("TASK_CANCEL_REQUEST", {"state": "canceled"}, Task),
     ("COMPACT_HISTORY_REQUEST", {}, HistoryCompactionResult),
     ("DESCRIBE_STATE_REQUEST", {}, StateOperationResult),
     ("RESET_STATE_REQUEST", {}, StateOperationResult),
@@ -76,6 +77,21 @@ def test_submitting_a_task_may_be_retried():
 @pytest.mark.parametrize(("name", "reply", "kind"), PARSED)
 def test_a_reply_is_parsed_into_its_model(name, reply, kind):
     assert isinstance(getattr(specs, name).response_parser(reply), kind)
+
+
+@pytest.mark.parametrize("name", ["TASK_REQUEST", "TASK_CANCEL_REQUEST"])
+@pytest.mark.parametrize("reply", [{}, {"id": "t", "state": None}, {"error": "bad gateway"}])
+def test_an_object_without_a_state_is_no_answer_of_a_task(name, reply):
+    with pytest.raises(ModelError, match="no task: it has no state @ ") as caught:
+        getattr(specs, name).response_parser(reply)
+
+    assert caught.value.path == "$"
+
+
+@pytest.mark.parametrize("reply", [None, [], "busy"])
+def test_what_is_no_object_is_no_answer_of_a_task(reply):
+    with pytest.raises(ModelError, match="expected an object"):
+        specs.TASK_REQUEST.response_parser(reply)
 
 
 def test_a_discovery_is_parsed_into_cards():

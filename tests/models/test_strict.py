@@ -7,6 +7,7 @@ import pytest
 from protolink_sync.errors import ModelError, ProtoLinkError
 from protolink_sync.models import (
     AgentCard,
+    AgentSkill,
     Artifact,
     HistoryCompactionResult,
     LLMMessage,
@@ -101,6 +102,13 @@ def message_with(**members):
             "expected a timestamp",
         ),
         (TaskCancellationRequest, {"id": " "}, "$", "the id of the task to cancel is empty"),
+        (
+            TaskCancellationRequest,
+            {"id": "t", "reason": 5},
+            "$.reason",
+            "expected a string or null, found a number (5)",
+        ),
+        (AgentSkill, {"id": ["s"]}, "$.id", "expected a string or another scalar, found an array"),
     ],
 )
 def test_a_wrong_shape_names_its_place(kind, data, path, told):

@@ -99,6 +99,11 @@ def test_an_event_is_told_in_one_line(event, summary):
             {},
             "Delegation to 'unnamed' rejected; nothing changed in that request.",
         ),
+        (
+            "agent_call_rejected",
+            {"agent": "a"},
+            "Delegation to 'a' rejected; nothing changed in that request.",
+        ),
         ("tool_error", {}, "Action failed"),
         ("agent_call_error", {"message": "boom"}, "boom"),
     ],

@@ -283,6 +283,15 @@ def test_the_json_form_shares_nothing_with_the_task():
     assert task.messages[0].parts[0].content == {"a": []}
 
 
+def test_a_task_that_was_asked_for_its_latest_item_equals_one_that_was_not():
+    task = Task.create(Message.user("x")).complete("y")
+    read = Task.from_dict(task.to_dict())
+
+    assert read == task
+    assert read.get_last_item() == task.get_last_item()
+    assert read == task == Task.from_dict(task.to_dict())
+
+
 def test_large_content_is_cut_in_the_repr():
     task = Task(metadata={"token": "secret"}, messages=[said(text="x" * 100_000)])
 

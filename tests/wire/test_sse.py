@@ -156,6 +156,7 @@ def test_each_event_comes_with_its_blank_line_and_not_before(stream):
         (b"data: a:b: c\n\n", ["a:b: c"]),
         (b"data\n\ndata:\n\ndata: \n\ndata:\ndata:\n\ndata: a\n\n", ["a"]),
         (b"retry: 3000\n\nevent: ping\n\nid: 7\n\n", []),
+        (b"event: data:\n\ndatum: data:\n\n", []),
         (b"data: a\n\ndata: unfinished\n", ["a"]),
         (b"data: a\n\ndata: unfinished", ["a"]),
         (b"data: a\n", []),

@@ -55,6 +55,14 @@ def test_b27_either_spelling_of_a_role_is_read(text, role):
     assert Message.from_dict({"role": text, "parts": []}).role is role
 
 
+def test_the_value_of_a_role_is_its_word():
+    assert {role: role.value for role in Role} == {
+        Role.USER: "user",
+        Role.AGENT: "agent",
+        Role.UNSPECIFIED: "unspecified",
+    }
+
+
 def test_the_states_that_end_and_those_that_wait():
     ends = {state for state in TaskState if state.is_terminal}
     waits = {state for state in TaskState if state.is_interrupted}

@@ -154,7 +154,8 @@ def test_whoever_is_not_the_user_is_the_agent(role, expected):
     told = message_to_a2a(message, task_id="t", context_id="c")
 
     assert (told.role, told.message_id, told.task_id, told.context_id) == (expected, "m1", "t", "c")
-    assert message_to_a2a(message, role=Role.USER).role is Role.USER
+    alone = message_to_a2a(message, role=Role.USER)
+    assert (alone.role, alone.task_id, alone.context_id) == (Role.USER, "", "")
 
 
 def test_a_message_of_a2a_keeps_its_id():
