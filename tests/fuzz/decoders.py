@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import http.client
 import io
 import json
@@ -87,6 +89,9 @@ def _cut(data: bytes) -> list[bytes]:
     return pieces
 
 
+_RFC_6455 = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+
 class _Socket:
     """A connection that brings some bytes and ends; what is sent is dropped."""
 
@@ -110,6 +115,15 @@ class _Socket:
 
     def setblocking(self, flag: bool) -> None:
         pass
+
+
+class _Upgrading(_Socket):
+    """The same; where the bytes say ``{accept}`` stands the right answer to the request's key."""
+
+    def sendall(self, data: Any) -> None:
+        key = bytes(data).partition(b"Sec-WebSocket-Key: ")[2].partition(b"\r\n")[0]
+        accept = base64.b64encode(hashlib.sha1(key + _RFC_6455, usedforsecurity=False).digest())
+        self._data = io.BytesIO(self._data.getvalue().replace(b"{accept}", accept))
 
 
 # ---- bytes -------------------------------------------------------------------------------------
@@ -175,7 +189,8 @@ def _read_messages(data: bytes) -> int:
     """Read as a WebSocket does, first what is whole, then by the library."""
     wire = ws.Wire(_Socket(data))  # type: ignore[arg-type]
     library = ws.Library(wire)
-    library.connected = True
+    # As after an upgrade.
+    library.sock, library.connected = wire, True
     wire.upgraded()
     library.bound(LIMIT)
     size = 0
@@ -183,14 +198,17 @@ def _read_messages(data: bytes) -> int:
         texts, wire.at, _ = take_texts(wire.buffer, wire.at, LIMIT)
         size += sum(map(len, texts))
         if not texts:
-            message = library.read()
+            try:
+                message = library.read()
+            except ws.WebSocketClosed:
+                return size
             if message is not None:
                 assert len(message) <= LIMIT, f"a message has {len(message)} bytes"
                 size += len(message)
 
 
 def _read_upgrade(data: bytes) -> int:
-    library = ws.Library(ws.Wire(_Socket(data)))  # type: ignore[arg-type]
+    library = ws.Library(ws.Wire(_Upgrading(data)))  # type: ignore[arg-type]
     library.upgrade("ws://peer.test/", "peer.test", [])
     return 0
 

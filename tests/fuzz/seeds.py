@@ -161,7 +161,9 @@ HTTP: list[bytes] = [
 
 UPGRADES: list[bytes] = [
     b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    b"Sec-WebSocket-Accept: x\r\n\r\n\x81\x02{}",
+    b"Sec-WebSocket-Accept: {accept}\r\n\r\n\x81\x02{}",
+    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Accept: x\r\n\r\n",
     b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno",
     b"HTTP/1.1 302 Found\r\nLocation: ws://elsewhere.test/\r\n\r\n",
 ]
