@@ -60,6 +60,17 @@ def test_another_client_gives_the_same_task_the_same_key():
     assert key_of(task) == key_of(task) == key_of(task.to_dict())
 
 
+def test_an_object_of_another_library_has_the_id_of_its_task():
+    class Given:
+        id = "t-1"
+
+        def to_dict(self) -> dict[str, Any]:
+            return {"id": "t-1", "state": "submitted"}
+
+    assert key_of(Given()) == key_of(Given().to_dict())
+    assert key_of(Given()).startswith("t-1:")
+
+
 def test_a_task_that_was_continued_has_another_key():
     """The peer looks at nothing but the key: it would answer the new message with the old task."""
     task = Task.create(Message.user("hi"))

@@ -26,6 +26,8 @@ def test_each_request_about_a_task_names_the_task():
     assert V1_0.push_list_params("t") == {"taskId": "t"}
     assert V1_0.push_list_params("t", 5, "p") == {"taskId": "t", "pageSize": 5, "pageToken": "p"}
     assert V1_0.push_delete_params("t", "c") == {"taskId": "t", "id": "c"}
+    config = PushNotificationConfig("http://hook", "c", "t")
+    assert V1_0.push_create_params(config) == {"id": "c", "taskId": "t", "url": "http://hook"}
 
     assert V0_3.subscribe_params("t") == {"id": "t"}
     assert V0_3.push_get_params("t", "c") == {"id": "t", "pushNotificationConfigId": "c"}
