@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from protolink_sync._forks import before_bare_fork, leave_none
+from protolink_sync._forks import before_bare_fork
 
 __all__ = ["Abortable", "CancelToken", "Deadline", "Timer", "forget", "seconds", "watch"]
 
@@ -34,6 +34,10 @@ _log = logging.getLogger("protolink_sync.deadline")
 # before its main thread falls asleep, and of one that the system hands to another thread: the
 # handler, Ctrl-C too, runs when the main thread wakes for another reason.
 _LONGEST_WAIT = 0.5
+
+# How long a call waits at its end for the deadline thread to end, and how often it looks whether
+# another call has come that needs it.
+_LONGEST_LEAVING, _LEAVING = 5.0, 0.05
 
 # The longest wait of the deadline thread, which no signal concerns: some number is needed.
 _LONGEST_IDLE = 3600.0
@@ -466,7 +470,9 @@ class _Watchdog:
         # stop all its greenlets. (gunicorn --preload imports us before its worker brings it in.)
         self._wake: queue.SimpleQueue[None] | None = None
         self._running = False
-        self._thread: threading.Thread | None = None
+        # Those that may still run, where they are waited for: of two that are started at once, one
+        # has nothing to do.
+        self._threads: list[threading.Thread] = []
         # True where a fork that tells nobody may follow: the thread ends with the last call.
         self.is_brief = False
 
@@ -486,16 +492,23 @@ class _Watchdog:
             return  # nobody would see this thread end; the next call's looks after the timer
         thread = threading.Thread(target=self._run, name="protolink-deadline", daemon=True)
         thread.start()
-        self._thread = thread
+        if self.is_brief:
+            self._threads.append(thread)
 
     def leave(self) -> None:
-        """Wait for the end of a brief thread, if it watches no other call."""
-        thread, wake = self._thread, self._wake
-        if thread is None or self._has_calls():
-            return
-        if wake is not None:
+        """Wait for the end of a brief thread, unless another call needs it."""
+        wake = self._wake
+        if wake is not None and not self._has_calls():
             wake.put(None)
-        leave_none(thread)
+        end = time.monotonic() + _LONGEST_LEAVING
+        for thread in [*self._threads]:
+            while thread.is_alive() and not self._has_calls() and time.monotonic() < end:
+                if thread is threading.current_thread():
+                    return
+                thread.join(_LEAVING)
+            if not thread.is_alive():
+                with contextlib.suppress(ValueError):  # another thread was first
+                    self._threads.remove(thread)
 
     def _has_calls(self) -> bool:
         return any(isinstance(entry, Deadline) for entry in [*self.watched])
