@@ -712,9 +712,9 @@ def test_calls_that_ran_together_leave_nothing_either():
         call.finish()
     del call, calls
     trigger.finish()
-    gc.collect()
 
-    assert len(made) == 0
+    # The deadline thread may still be on its way through all of them.
+    assert wait_until(lambda: gc.collect() >= 0 and not made)
 
 
 def test_a_call_is_let_go_by_a_token_that_lives_on():
