@@ -25,7 +25,8 @@ def origin(url: str) -> str:
         url: An absolute URL.
 
     Raises:
-        ValueError: The URL has no scheme or no host, or its port is no number.
+        ValueError: The URL has no scheme or no host, its port is no number, or what stands in or
+            beside brackets is no IPv6 address.
 
     Source:
         RFC 6454, 4 and 6.1.

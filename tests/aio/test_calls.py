@@ -23,7 +23,7 @@ from protolink_sync.errors import CallCancelledError, TransportRemoteError, Tran
 from protolink_sync.models import Message, Task
 from protolink_sync.transport import HTTPTransport
 from tests.aio.silent import SilentPeer
-from tests.transport.scenes import at_once
+from tests.transport.scenes import at_once, wait_until
 
 # The bound of what has to be at once; a busy machine may take a little longer than we do.
 
@@ -34,13 +34,6 @@ def task(text: str) -> Task:
 
 def shim_threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name.startswith("protolink-aio")]
-
-
-def until(condition, limit: float) -> bool:
-    end = time.monotonic() + limit
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.002)
-    return bool(condition())
 
 
 @pytest.fixture
@@ -267,7 +260,7 @@ def test_no_thread_outlives_the_loop(silent, agent_peer):
     client, left = asyncio.run(main())
     ended = time.monotonic()
 
-    assert until(lambda: not shim_threads(), 5)
+    assert wait_until(lambda: not shim_threads(), 5)
     assert time.monotonic() - ended < at_once()
     assert left.cancelled()
     client.sync.close()
@@ -289,7 +282,7 @@ def test_a_loop_that_is_closed_over_a_call_ends_it(silent):
     closed = time.monotonic()
 
     assert silent.left.get(timeout=5) - closed < at_once() + 0.05
-    assert until(lambda: not shim_threads(), 1)
+    assert wait_until(lambda: not shim_threads(), 1)
     assert not left.done()
     left._log_destroy_pending = False
     left.get_coro().close()

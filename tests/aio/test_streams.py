@@ -17,8 +17,8 @@ from protolink_sync.errors import (
 from protolink_sync.models import Message, RunEvent, Task, TaskState
 from protolink_sync.server import Agent
 from tests.aio.silent import SilentPeer
-from tests.aio.test_calls import shim_threads, task, until
-from tests.transport.scenes import at_once
+from tests.aio.test_calls import shim_threads, task
+from tests.transport.scenes import at_once, wait_until
 
 # What a busy agent of ours may take to notice that its caller has left.
 NOTICED = 0.5
@@ -130,9 +130,9 @@ def test_cancelling_the_reader_ends_the_stream_at_once(slow):
 
     began = asyncio.run(main())
 
-    assert until(lambda: slow.left_at, 5)
+    assert wait_until(lambda: slow.left_at, 5)
     assert slow.left_at - began < NOTICED
-    assert until(lambda: not shim_threads(), NOTICED)
+    assert wait_until(lambda: not shim_threads(), NOTICED)
 
 
 async def _read(stream: Any) -> None:
@@ -209,7 +209,7 @@ def test_pieces_can_be_closed_while_one_is_on_its_way(slow):
 
     asyncio.run(main())
 
-    assert until(lambda: slow.left_at, 5)
+    assert wait_until(lambda: slow.left_at, 5)
 
 
 def test_another_asyncio_task_may_cancel_the_streamed_task(shared_peer):

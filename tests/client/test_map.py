@@ -34,7 +34,7 @@ from protolink_sync.testing import ScriptedTransport, reply
 from protolink_sync.testing.steps import SentCall
 from protolink_sync.transport import HTTPTransport
 from tests.aio.silent import SilentPeer
-from tests.transport.scenes import at_once
+from tests.transport.scenes import at_once, wait_until
 
 URL = "http://agent.test"
 
@@ -55,13 +55,6 @@ def answered(call: SentCall) -> Any:
 
 def map_threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name.startswith("protolink-map")]
-
-
-def until(condition, limit: float = 5.0) -> bool:
-    end = time.monotonic() + limit
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.002)
-    return bool(condition())
 
 
 @pytest.fixture
@@ -314,7 +307,7 @@ def test_an_error_of_the_generator_ends_everything(client, silent):
 
     with pytest.raises(KeyError):
         list(client.map(broken(), silent.url))
-    assert until(lambda: not map_threads(), at_once())
+    assert wait_until(lambda: not map_threads(), at_once())
 
 
 # --- agents that have too much to do -------------------------------------------------------------
@@ -511,7 +504,7 @@ def test_leaving_ends_the_calls_and_their_threads_at_once(client, silent, how):
         del results
         gc.collect()
         assert silent.left.get(timeout=5) - moment[0] < at_once()
-        assert until(lambda: not map_threads(), at_once())
+        assert wait_until(lambda: not map_threads(), at_once())
 
 
 @pytest.mark.parametrize("with_pool", [False, True])
@@ -544,7 +537,7 @@ def test_a_token_ends_everything(client, silent, with_pool):
     assert [type(result) for result in results] == [CallCancelledError] * 3
     assert caught.value.reason == "enough"
     assert silent.asked.empty()
-    assert until(lambda: not map_threads(), at_once())
+    assert wait_until(lambda: not map_threads(), at_once())
 
 
 def test_a_token_that_is_cancelled_already_sends_nothing():
