@@ -358,33 +358,32 @@ def test_a_stream_that_begins_while_the_host_is_closed_is_refused():
     class Slow(Theatre):
         def __init__(self):
             super().__init__(authenticate=self.look)
+            self.is_slow = False
             self.asked = threading.Event()
 
         def look(self, environ):
-            self.asked.set()
-            go_on.wait(LIMIT)
+            if self.is_slow:
+                self.asked.set()
+                go_on.wait(LIMIT)
             return "somebody"
 
     agent = Slow()
     with AgentClient("sse", timeout=LIMIT) as client:
         server = agent.serve("http://127.0.0.1:0")
+        running = begin(client, server, "wait")
+        agent.started.acquire()
+        agent.is_slow = True
         begun = in_background(begin, client, server, "short x")
         agent.asked.wait(LIMIT)
         closed = in_background(server.close)
-        wait_until(lambda: not _accepts(server))
+        # Who streams is told when nobody can begin any more.
+        agent.closed.wait(LIMIT)
         go_on.set()
         closed()
 
         with pytest.raises((TransportRemoteError, TransportConnectionError)):
             begun()
-
-
-def _accepts(server):
-    try:
-        connected(server).close()
-    except OSError:
-        return False
-    return True
+        assert running.result().state is TaskState.CANCELED
 
 
 # ---- TLS ----

@@ -54,7 +54,8 @@ class Tunnels:
             self._listener.shutdown(socket.SHUT_RDWR)
         for sock in [*self._sockets]:
             with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+                # Not TLS's own: after it, a reader is handed what is still encrypted.
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(5)
         self._listener.close()
