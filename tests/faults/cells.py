@@ -28,6 +28,10 @@ LANES = (
     "a2a-stream",
     "runtime",
     "runtime-stream",
+    "http+tls",
+    "sse-stream+tls",
+    "ws+tls",
+    "grpc-stream+tls",
 )
 PHASES = (
     "resolve",
@@ -63,7 +67,8 @@ class Cell:
     """One place of the matrix.
 
     Args:
-        lane: The wire, and whether a call or a stream goes over it.
+        lane: The wire, whether a call or a stream goes over it, and ``+tls`` if all of it is
+            encrypted.
         phase: What the client is doing when the peer fails.
         fault: How the peer fails.
     """
@@ -75,12 +80,17 @@ class Cell:
     @property
     def wire(self) -> str:
         """The lane without what goes over it."""
-        return self.lane.partition("-")[0]
+        return self.lane.partition("+")[0].partition("-")[0]
 
     @property
     def streams(self) -> bool:
         """Whether it is a stream."""
-        return self.lane.endswith("stream")
+        return self.lane.partition("+")[0].endswith("stream")
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether it goes over TLS: of the plain lanes only the handshake's own faults do."""
+        return self.phase == "tls" or self.lane.endswith("+tls")
 
     @property
     def is_endless(self) -> bool:
@@ -176,6 +186,8 @@ def why_not(cell: Cell) -> str | None:
     possible, reason = _POSSIBLE[cell.phase]
     if cell.fault not in possible.split():
         return reason
+    if cell.lane.endswith("+tls") and cell.phase in ("resolve", "connect", "tls"):
+        return "nothing is encrypted yet: see the lane without TLS"
     if cell.phase == "mid-event" and not cell.streams:
         return "only streams have events"
     if cell.wire == "runtime":

@@ -48,7 +48,7 @@ class FaultyPeer:
 
     Args:
         cell: What to play.
-        certificates: For the phase ``tls``.
+        certificates: For TLS.
 
     Attributes:
         played: Set when the fault has begun.
@@ -139,7 +139,7 @@ class FaultyPeer:
     def _converse(self, sock: socket.socket) -> None:
         with contextlib.suppress(OSError, PeerLeft, _Over), contextlib.ExitStack() as ending:
             ending.callback(sock.close)
-            if self.cell.phase == "tls":
+            if self.cell.is_encrypted:
                 sock = self._encrypted(sock)
                 ending.callback(sock.close)
             session = SESSIONS[self.cell.wire](sock, self.cell)

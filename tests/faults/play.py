@@ -87,7 +87,7 @@ class Outcome:
 
 @contextlib.contextmanager
 def certificates(folder: Any) -> Iterator[Certificates]:
-    """Make what peers of the phase ``tls`` show."""
+    """Make what peers show that speak TLS."""
     authority = trustme.CA()
     contexts = []
     for names in (("127.0.0.1", NAME), ("elsewhere.test",)):
@@ -183,7 +183,7 @@ def _play_once(cell: Cell, shown: Certificates, secret: str | None) -> tuple[Out
             return _called(_Caller(cell, agent.url, shown.cafile, secret), cell, agent)
     with Resolver(cell) as resolver, FaultyPeer(cell, shown) as peer:
         host = NAME if cell.phase == "resolve" else "127.0.0.1"
-        scheme = _SCHEMES[cell.wire] + ("s" if cell.phase == "tls" else "")
+        scheme = _SCHEMES[cell.wire] + ("s" if cell.is_encrypted else "")
         fails = resolver if cell.phase == "resolve" else peer
         url = f"{scheme}://{host}:{peer.port}"
         return _called(_Caller(cell, url, shown.cafile, secret), cell, fails)

@@ -252,7 +252,7 @@ def _card(host: str, cell: Any) -> bytes:
         "version": "1",
         "supportedInterfaces": [
             {
-                "url": f"http{'s' if cell.phase == 'tls' else ''}://{host}/rpc",
+                "url": f"http{'s' if cell.is_encrypted else ''}://{host}/rpc",
                 "protocolBinding": "JSONRPC",
                 "protocolVersion": "1.0",
             }
