@@ -68,6 +68,9 @@ class FaultyPeer:
         self._fillers: list[socket.socket] = []
         self._listener = socket.socket()
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if cell.phase == "write":
+            # What is not read fills little: the client stands in the middle of its request.
+            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
         self._listener.bind(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         if cell.phase == "connect":

@@ -43,9 +43,11 @@ _TRIES = 4
 
 _MEETING = 2.0  # seconds in which a fault must have come
 
-# More than the kernel's buffers of a connection hold.
-_UNREAD = 15_000_000
-_TOO_LARGE = 17_000_000
+# More than the kernel holds of a connection whose reader takes little, and little enough to be
+# encoded in a small part of the budget.
+_UNREAD = 4_000_000
+_LARGEST = 5_000_000
+_TOO_LARGE = 6_000_000
 
 _BEFORE_ALL = ("resolve", "connect", "tls")
 
@@ -53,7 +55,7 @@ ASK = ClientRequestSpec("ask", "/ask", "POST", idempotent=True)
 
 _CONFIG = TransportConfig(
     limits=TransportLimits(
-        max_request_bytes=16_000_000, max_response_bytes=LIMIT, max_event_bytes=LIMIT
+        max_request_bytes=_LARGEST, max_response_bytes=LIMIT, max_event_bytes=LIMIT
     )
 )
 
@@ -233,6 +235,10 @@ def _asked(cell: Cell, caller: _Caller) -> Outcome:
     except ProtoLinkError as error:
         caught = error
         told = Told(type(error), getattr(error, "retryable", False))
+        phase = getattr(error, "phase", None)
+        # grpcio does not say what is sent.
+        if cell.phase == "write" and cell.is_endless and (cell.wire, phase) != ("grpc", "wait"):
+            misses += [] if phase == "send" else [f"ended in the phase {phase}"]
     except Exception as error:
         misses.append(f"a foreign error: {error!r}")
     took = time.perf_counter() - began

@@ -114,7 +114,8 @@ class Living:
             # What runs at import may show in any test, if only in a default of a field.
             nearest = known.tests_of(target.file, range(sys.maxsize))
             others = [item for item in known.by_length() if item not in nearest]
-            every = self._in_time([*nearest, *others], known)
+            # Each their own time: the near ones may be long.
+            every = [*self._in_time(nearest, known), *self._in_time(others, known)]
             self._say(
                 module=target.module,
                 tests=[item.nodeid for item in every],
