@@ -258,11 +258,15 @@ class FaultyPeer:
         fault = self.cell.fault
         if fault in ("reset", "truncation", "half-close"):
             self._cut(session.sock)
-        self.played.set()
         if fault == "garbage":
-            session.say(session.garbage * (len(rest) // len(session.garbage) + 20))
+            try:
+                session.say(session.garbage * (len(rest) // len(session.garbage) + 20))
+            finally:
+                # Not before it is there, or the next call could be quicker.
+                self.played.set()
             _until_left(session.sock)
             raise _Over
+        self.played.set()
         sent = 0
         while not session.is_given_up(_DRIP_SECONDS if fault == "drip" else None):
             session.sock.sendall(rest[sent : sent + 1])
