@@ -78,14 +78,20 @@ def modules(page: pathlib.Path) -> Iterator[Module]:
         yield Module(page, stem, own)
 
 
-def said_of(found: list[Module], folder: pathlib.Path) -> list[str]:
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """Where mypy keeps what it knows of the library."""
+    return tmp_path_factory.mktemp("mypy")
+
+
+def said_of(found: list[Module], folder: pathlib.Path, cache: pathlib.Path) -> list[str]:
     """Return what mypy says of modules beyond what their pages expect, and what it does not say."""
     for module in found:
         (folder / f"{module.name}.py").write_text(module.source(), "utf-8")
     names = {f"{module.name}.py": module for module in found}
     expected = {(module.name, *place) for module in found for place in module.expected()}
     seen, wrong = set(), []
-    for line in checked([folder / name for name in names], folder):
+    for line in checked([folder / name for name in names], folder, cache):
         said = _SAID.match(line)
         module = names.get(pathlib.Path(said["file"]).name) if said else None
         if said is None or module is None:
@@ -98,14 +104,14 @@ def said_of(found: list[Module], folder: pathlib.Path) -> list[str]:
     return wrong + [f"{name}, line {line}: no {code}" for name, line, code in expected - seen]
 
 
-def checked(paths: list[pathlib.Path], folder: pathlib.Path) -> list[str]:
+def checked(paths: list[pathlib.Path], folder: pathlib.Path, cache: pathlib.Path) -> list[str]:
     """Return the errors that mypy finds in files."""
     settings = folder / "mypy.ini"
     settings.write_text(SETTINGS, "utf-8")
     run = subprocess.run(
         [
             *(sys.executable, "-m", "mypy", "--no-error-summary", "--hide-error-context"),
-            *("--config-file", settings, "--cache-dir", folder / "cache", *paths),
+            *("--config-file", settings, "--cache-dir", cache, *paths),
         ],
         cwd=folder,
         env=os.environ | {"MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT)},
@@ -117,19 +123,19 @@ def checked(paths: list[pathlib.Path], folder: pathlib.Path) -> list[str]:
     return [line for line in run.stdout.splitlines() if ": note: " not in line]
 
 
-def test_the_code_of_all_pages_has_the_right_types(tmp_path):
+def test_the_code_of_all_pages_has_the_right_types(tmp_path, cache):
     pages = [*sorted(DOCS.rglob("*.rst")), ROOT / "README.rst"]
     found = list(itertools.chain.from_iterable(map(modules, pages)))
 
     assert len(found) > 25
-    assert said_of(found, tmp_path) == []
+    assert said_of(found, tmp_path, cache) == []
 
 
-def test_the_examples_have_the_right_types(tmp_path):
-    assert checked(sorted((ROOT / "examples").glob("*.py")), tmp_path) == []
+def test_the_examples_have_the_right_types(tmp_path, cache):
+    assert checked(sorted((ROOT / "examples").glob("*.py")), tmp_path, cache) == []
 
 
-def test_a_wrong_type_and_one_that_is_not_there_any_more_are_found(tmp_path):
+def test_a_wrong_type_and_one_that_is_not_there_any_more_are_found(tmp_path, cache):
     page = tmp_path / "page.rst"
     page.write_text(
         "One.\n\n.. code-block:: python\n\n   from protolink_sync import Task\n\n"
@@ -139,7 +145,7 @@ def test_a_wrong_type_and_one_that_is_not_there_any_more_are_found(tmp_path):
         ".. not run: of another program\n\n.. code-block:: python\n\n   # other.py\n   n.x\n"
     )
 
-    wrong = said_of(list(modules(page)), tmp_path)
+    wrong = said_of(list(modules(page)), tmp_path, cache)
 
     assert len(wrong) == 3, wrong
     assert any("line 7" in line and "[arg-type]" in line for line in wrong)

@@ -1,4 +1,7 @@
-"""Interrupt a call at every line: ``python -m tests.transport.matrix_lines`` prints a line a case.
+"""Interrupt a call at every line: ``python -m tests.transport.matrix_lines [--every K] [WORD ...]``.
+
+A line a case is printed; words choose the cases whose name has all of them. With ``--every`` it is
+each K-th line, from a random one on: the tests do that, as all lines take minutes.
 
 A case is run again and again; in the n-th run something happens at the n-th line:
 
@@ -16,6 +19,7 @@ The exit code is 1 if a run left something behind, harmed the next call or did n
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import faulthandler
 import functools
@@ -23,6 +27,7 @@ import gc
 import itertools
 import math
 import pathlib
+import random
 import socket
 import sys
 import tempfile
@@ -103,6 +108,14 @@ class Outcome:
     value: Any
     before: float  # seconds until it was interrupted
     after: float  # seconds from then to its end
+
+
+_every = 1
+
+
+def _numbers() -> Iterator[int]:
+    """Give the numbers of the lines to act at."""
+    return itertools.count(random.randint(1, _every), _every)
 
 
 def _traced(run: Run, number: int, act: Callable[[], None], *, everywhere: bool = False) -> Outcome:
@@ -349,7 +362,7 @@ def interrupt_calls(case: _Case) -> tuple[int, list[str]]:
     """Interrupt a call at each of its lines; return how many there are and what went wrong."""
     misses: list[str] = []
     unreached = 0
-    for number in itertools.count(1):
+    for number in _numbers():
         faulthandler.dump_traceback_later(_HANG, exit=True)
         case.again()
         before = matrix_watch.descriptors()
@@ -364,14 +377,14 @@ def interrupt_calls(case: _Case) -> tuple[int, list[str]]:
         unreached = unreached + 1 if outcome.where is None else 0
         if unreached == _UNREACHED:
             case.close()
-            return number - unreached, misses
+            return number - unreached * _every, misses
     raise AssertionError("unreachable")
 
 
 def interrupt_closes(peer: Addresses, *, in_flight: bool) -> tuple[int, list[str]]:
     """Interrupt close() at each of its lines; close again."""
     misses: list[str] = []
-    for number in itertools.count(1):
+    for number in _numbers():
         faulthandler.dump_traceback_later(_HANG, exit=True)
         before = matrix_watch.descriptors()
         where, bad = _interrupted_close(_Case(peer), number, in_flight=in_flight)
@@ -379,7 +392,7 @@ def interrupt_closes(peer: Addresses, *, in_flight: bool) -> tuple[int, list[str
         if matrix_watch.descriptors() != before:
             misses.append(f"{where}: {matrix_watch.descriptors()} descriptors, {before} before")
         if where is None:
-            return number - 1, misses
+            return number - _every, misses
     raise AssertionError("unreachable")
 
 
@@ -414,7 +427,7 @@ def _interrupted_close(
 def cancel_calls(case: _Case) -> tuple[int, list[str]]:
     """Cancel a call at each line on its way to where it waits, which would be for a second."""
     misses: list[str] = []
-    for number in itertools.count(1):
+    for number in _numbers():
         faulthandler.dump_traceback_later(_HANG, exit=True)
         case.again()
         before = matrix_watch.descriptors()
@@ -423,7 +436,7 @@ def cancel_calls(case: _Case) -> tuple[int, list[str]]:
         case.settle()
         if outcome.before > _LONG:
             case.close()
-            return number - 1, misses
+            return number - _every, misses
         if not isinstance(outcome.value, CallCancelledError) or outcome.after > _PROMPT:
             misses.append(f"{outcome.where}: {outcome.value!r} after {outcome.after:.2f} s")
         misses += [f"{outcome.where}: {miss}" for miss in _misses(case, before)]
@@ -434,7 +447,7 @@ def cancel_answered_calls(case: _Case) -> tuple[int, list[str]]:
     """Cancel a call at each of its lines: it brings its answer, or says that it is cancelled."""
     misses: list[str] = []
     unreached = 0
-    for number in itertools.count(1):
+    for number in _numbers():
         faulthandler.dump_traceback_later(_HANG, exit=True)
         case.again()
         before = matrix_watch.descriptors()
@@ -445,20 +458,20 @@ def cancel_answered_calls(case: _Case) -> tuple[int, list[str]]:
         unreached = unreached + 1 if outcome.where is None else 0
         if unreached == _UNREACHED:
             case.close()
-            return number - unreached, misses
+            return number - unreached * _every, misses
     raise AssertionError("unreachable")
 
 
 def cancel_waits() -> tuple[int, list[str]]:
     """Cancel a token at each line of its own ``wait()``."""
     misses: list[str] = []
-    for number in itertools.count(1):
+    for number in _numbers():
         token = CancelToken()
         outcome = _traced(
             functools.partial(token.wait, _LONG), number, token.cancel, everywhere=True
         )
         if outcome.before >= _LONG:
-            return number - 1, misses
+            return number - _every, misses
         if outcome.value is not True or outcome.after > _PROMPT:
             misses.append(f"{outcome.where}: {outcome.value!r} after {outcome.after:.2f} s")
     raise AssertionError("unreachable")
@@ -551,8 +564,14 @@ def cases(peer: Addresses) -> dict[str, Callable[[], tuple[int, list[str]]]]:
     }
 
 
-def main(chosen: list[str]) -> int:
-    """Run the cases whose name has all the words; return the exit code."""
+def main(arguments: list[str]) -> int:
+    """Run the chosen cases; return the exit code."""
+    global _every
+    parser = argparse.ArgumentParser(prog="python -m tests.transport.matrix_lines")
+    parser.add_argument("--every", type=int, default=1, metavar="K")
+    parser.add_argument("words", nargs="*")
+    asked = parser.parse_args(arguments)
+    _every = asked.every
     socket.getaddrinfo = _resolver
     # A socket that an interrupt finds between its making and the next line is closed when it is
     # collected, which warns; CPython runs handlers there, and no code could be quicker.
@@ -563,7 +582,7 @@ def main(chosen: list[str]) -> int:
             first.send(ASK, peer.url("https", "echo"), {}, timeout=20)
         gc.freeze()
         for name, run in cases(peer).items():
-            if not all(word in name for word in chosen):
+            if not all(word in name for word in asked.words):
                 continue
             began = time.monotonic()
             lines, misses = run()
