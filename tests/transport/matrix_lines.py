@@ -1,7 +1,7 @@
-"""Interrupt a call at every line: ``python -m tests.transport.matrix_lines [--every K] [WORD ...]``.
+"""Interrupt a call at every line: ``python -m tests.transport.matrix_lines [WORD ...]``.
 
-A line a case is printed; words choose the cases whose name has all of them. With ``--every`` it is
-each K-th line, from a random one on: the tests do that, as all lines take minutes.
+A line a case is printed; words choose the cases whose name has all of them. With ``--every K`` it
+is each K-th line, from a random one on: the tests do that, as all lines take minutes.
 
 A case is run again and again; in the n-th run something happens at the n-th line:
 
