@@ -43,8 +43,11 @@ class Agent:
             agent is and what it can do.
         tools: Functions that callers may call by name; see :meth:`tool`.
         authenticate: Called with the WSGI environment of each request, except health checks;
-            returns who asks, as something hashable, or None to refuse. Without it anybody may
-            call. Callers of a ``runtime://`` address are in this process and not asked.
+            returns who asks, as something hashable that is equal for the calls of one caller only,
+            such as a name. None, and all else that is false (``""``, ``0``), refuses. ``True`` is
+            nobody's name: it fails, as does what equals only itself. The function is plain or
+            ``async``. Without one anybody may call. Callers of a ``runtime://`` address are in
+            this process and not asked.
         config: Sizes, time limits, how many answers are remembered for how long.
 
     Attributes:

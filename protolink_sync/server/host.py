@@ -185,8 +185,13 @@ class HTTPHost:
                 self._begin(sock, str(address[0]))
 
     def _begin(self, sock: socket.socket, client: str) -> None:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = Connection(sock, client, self._scheme, self._config.keepalive_timeout)
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = Connection(sock, client, self._scheme, self._config.keepalive_timeout)
+        except OSError as error:  # the client has gone again: macOS says so here
+            _log.debug("%s: a connection ended: %s", self.url, error)
+            sock.close()
+            return
         thread = threading.Thread(
             target=self._run,
             args=(connection,),

@@ -16,13 +16,23 @@ import attrs
 
 from protolink_sync.server.refusal import RefusedError
 
-__all__ = ["MAX_HEAD_BYTES", "RequestHead", "environ_of", "parse_head", "response_head"]
+__all__ = [
+    "MAX_HEAD_BYTES",
+    "RequestHead",
+    "body_length",
+    "environ_of",
+    "parse_head",
+    "response_head",
+]
 
 MAX_HEAD_BYTES = 64 * 1024
 _MOST_HEADERS = 200
+# int() refuses thousands of digits with an error of its own; no body is that long.
+_MOST_DIGITS = 18
 
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e]+) HTTP/1\.([01])")
-_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_BAD_BYTE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 @attrs.frozen
@@ -64,11 +74,18 @@ class RequestHead:
             if told is not None:  # two ways to tell the end are two requests for somebody
                 raise _bad("both Content-Length and Transfer-Encoding are given")
             raise RefusedError(411, "send the body with a Content-Length", "ValueError")
-        if told is None:
-            return 0
-        if not (told.isascii() and told.isdigit()) or len(told) > 18:
-            raise _bad(f"Content-Length is {told[:40]!r}, no number")
-        return int(told)
+        return 0 if told is None else body_length(told)
+
+
+def body_length(told: str) -> int:
+    """Return the number in a Content-Length.
+
+    Raises:
+        RefusedError: It is none, or has more digits than that of any body.
+    """
+    if not (told.isascii() and told.isdigit()) or len(told) > _MOST_DIGITS:
+        raise _bad(f"Content-Length is {told[:40]!r}, no number")
+    return int(told)
 
 
 def parse_head(data: bytes) -> RequestHead:
@@ -85,10 +102,7 @@ def parse_head(data: bytes) -> RequestHead:
         raise RefusedError(431, f"more than {_MOST_HEADERS} header lines", "ValueError")
     headers: dict[str, str] = {}
     for line in lines:
-        header = _HEADER.fullmatch(line)
-        if header is None:
-            raise _bad("a header line is not NAME: VALUE")
-        name, value = header[1].decode("ascii").lower(), header[2].decode("latin-1")
+        name, value = _header(line)
         if name in headers and name in ("host", "content-length"):
             raise _bad(f"{name} is given twice")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
@@ -104,6 +118,17 @@ def parse_head(data: bytes) -> RequestHead:
             raise _bad("the target is neither a path nor a URL")
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return RequestHead(method, target, int(minor), headers)
+
+
+def _header(line: bytes) -> tuple[str, str]:
+    """Return the name, in lower case, and the value of a header line."""
+    name, colon, rest = line.partition(b":")
+    # The blanks around the value are cut first: one expression for all of the line would try
+    # every way to divide a run of them, which anybody can send.
+    value = rest.strip(b" \t")
+    if not colon or _NAME.fullmatch(name) is None or _BAD_BYTE.search(value):
+        raise _bad("a header line is not NAME: VALUE")
+    return name.decode("ascii").lower(), value.decode("latin-1")
 
 
 def environ_of(

@@ -25,6 +25,8 @@ from protolink_sync.models import EndpointSpec
 from protolink_sync.server.backlog import Event
 from protolink_sync.server.endpoints import Endpoints
 from protolink_sync.server.engine import Engine
+from protolink_sync.server.functions import completed
+from protolink_sync.server.http1 import body_length
 from protolink_sync.server.refusal import RefusedError
 from protolink_sync.server.sse import EventBody
 from protolink_sync.server.streams import Stream, Streams
@@ -203,8 +205,7 @@ class Application:
         if self._authenticate is None:
             return None
         try:
-            principal = self._authenticate(environ)
-            hash(principal)
+            principal = _somebody(completed(self._authenticate(environ)))
         except Exception as error:
             _log.exception("authenticate failed")
             raise RefusedError(500, words(error), type(error).__name__, told=False) from error
@@ -233,9 +234,7 @@ class Application:
     def _body(self, environ: Environ) -> bytes:
         told = environ.get("CONTENT_LENGTH") or ""
         if told:
-            if not (told.isascii() and told.isdigit()):
-                raise RefusedError(400, f"Content-Length is {told!r}, no number", "ValueError")
-            length = int(told)
+            length = body_length(told)
             if length > self._most_bytes:
                 raise self._too_large(f"{length} bytes")
             body = _read(environ, length)
@@ -309,6 +308,26 @@ def _read(environ: Environ, most: int) -> bytes:
         pieces.append(piece)
         most -= len(piece)
     return b"".join(pieces)
+
+
+def _somebody(principal: Any) -> Hashable | None:
+    """Return who asks; None if that is nobody.
+
+    Raises:
+        TypeError: It cannot be what one caller's calls, and nobody else's, have in common.
+    """
+    if not principal:
+        return None
+    hash(principal)
+    kind: Any = type(principal)
+    # What equals only itself is made for each call: a caller would not find its own tasks again,
+    # and what was meant to say whether to let it in (a generator, a future) is never asked.
+    if principal is True or kind.__hash__ is object.__hash__:
+        raise TypeError(
+            f"authenticate returned a {kind.__name__}, must return who asks: a name, a number, or "
+            "whatever else is equal for the calls of one caller and of no other"
+        )
+    return principal  # type: ignore[no-any-return]
 
 
 def _has_credentials(environ: Environ) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
+
 import pytest
 
 from tests.server.hosting import Kitchen, calling, text_task
@@ -60,17 +63,98 @@ def test_the_task_is_not_executed_and_the_connection_goes_on(caller):
     assert caller.send(text_task("who"), Authorization="Bearer right").status == 200
 
 
-@pytest.mark.parametrize("result", [RuntimeError("database gone"), ["unhashable"]])
-def test_a_broken_check_lets_nobody_in(result):
-    def authenticate(environ):
-        if isinstance(result, Exception):
-            raise result
-        return result
+async def waits_for_bearer(environ):
+    await asyncio.sleep(0)
+    return bearer(environ)
 
-    with calling(Kitchen(authenticate=authenticate)) as (caller, _):
+
+class Check:
+    async def __call__(self, environ):
+        return await waits_for_bearer(environ)
+
+
+@pytest.mark.parametrize(
+    "authenticate",
+    [waits_for_bearer, Check(), lambda environ: waits_for_bearer(environ)],
+    ids=["function", "object", "lambda"],
+)
+def test_a_check_may_be_async(authenticate):
+    agent = Kitchen(authenticate=authenticate)
+    with calling(agent) as (caller, _):
+        known = caller.send(text_task("who"), Authorization="Bearer right")
+        strangers = [caller.send(text_task("who"), **sent) for sent in ({}, {"X_API_Key": "a"})]
+
+    assert known.task().messages[-1].text == "ann"
+    assert [reply.status for reply in strangers] == [401, 401]
+    assert sum(agent.executions.values()) == 1
+
+
+def test_a_check_that_is_async_is_asked_over_a2a_too():
+    agent = Kitchen(authenticate=waits_for_bearer)
+    with calling(agent, a2a=True) as (caller, _):
+        reply = caller.request("POST", "/", {"jsonrpc": "2.0", "id": 1, "method": "ListTasks"})
+
+    assert (reply.status, reply.json()) == (401, {"error": "Missing credentials"})
+
+
+@pytest.mark.parametrize("nobody", [False, "", 0, b"", ()], ids=repr)
+def test_what_is_empty_or_false_is_nobody(nobody):
+    """``return token == ...`` refuses, and an empty name is not that of somebody."""
+    agent = Kitchen(authenticate=lambda environ: nobody)
+    with calling(agent) as (caller, _):
+        reply = caller.send(text_task("echo in"))
+
+    assert (reply.status, reply.error) == (401, "Missing credentials")
+    assert not agent.executions
+
+
+def broken(environ):
+    raise RuntimeError("database gone")
+
+
+async def broken_later(environ):
+    raise RuntimeError("database gone")
+
+
+def generator(environ):
+    yield "ann"
+
+
+async def async_generator(environ):
+    yield "ann"
+
+
+@pytest.mark.parametrize(
+    "authenticate",
+    [
+        broken,
+        broken_later,
+        generator,
+        async_generator,
+        lambda environ: ["unhashable"],
+        lambda environ: True,
+        lambda environ: object(),
+        lambda environ: PermissionError("no"),
+        lambda environ: bearer,
+        lambda environ: concurrent.futures.Future(),
+    ],
+)
+def test_a_broken_check_lets_nobody_in(authenticate):
+    """True says nothing of who asks, and what equals only itself is somebody new each time."""
+    agent = Kitchen(authenticate=authenticate)
+    with calling(agent) as (caller, _):
         reply = caller.send(text_task("echo in"))
 
     assert (reply.status, reply.body) == (500, b"Internal Server Error")
+    assert not agent.executions
+
+
+@pytest.mark.parametrize("principal", ["ann", 7, ("ann", "sales"), frozenset({"ann"}), b"ann"])
+def test_a_principal_is_anything_that_two_calls_of_one_caller_have_alike(principal):
+    with calling(Kitchen(authenticate=lambda environ: principal)) as (caller, _):
+        reply = caller.send(text_task("who"))
+
+    assert reply.task().messages[-1].text == str(principal)
 
 
 def test_serving_everybody_beyond_this_machine_warns():

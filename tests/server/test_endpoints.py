@@ -7,9 +7,11 @@ import logging
 
 import pytest
 
+from protolink_sync.client import AgentClient
 from protolink_sync.config import TransportConfig, TransportLimits
 from protolink_sync.models import Task
-from tests.server.hosting import Kitchen, calling, text_task
+from protolink_sync.server import Agent
+from tests.server.hosting import Kitchen, calling, card, text_task
 
 
 @pytest.fixture
@@ -26,6 +28,22 @@ def test_a_task_is_answered_with_the_task(caller):
     assert reply.headers["content-type"] == "application/json"
     assert reply.headers["x-protolink-request-id"] == "abc123"
     assert (reply.task().id, reply.task().messages[-1].text) == (task.id, "hi")
+
+
+def test_an_agent_may_answer_with_a_task_of_its_own():
+    """As with ProtoLink; the caller gets it under the id that the agent gave it."""
+
+    class Independent(Agent):
+        def handle_task(self, task):
+            return Task("mine").complete("done")
+
+    with (
+        Independent(card()).serve("http://127.0.0.1:0") as server,
+        AgentClient("http") as client,
+    ):
+        answer = client.send_task(server.url, Task.create("yours"))
+
+    assert (answer.id, answer.text) == ("mine", "done")
 
 
 def test_a_caller_is_not_sent_to_our_documentation(caller):

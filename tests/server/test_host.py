@@ -116,6 +116,25 @@ def test_beyond_the_limit_requests_get_a_503_at_once():
     assert "too many requests" in refused.error
 
 
+def test_a_client_that_has_gone_when_it_is_accepted_ends_nothing_else(monkeypatch):
+    """Some systems then refuse to change the socket; the thread that accepts must go on."""
+    set_option, refused = socket.socket.setsockopt, []
+
+    def refuse_once(sock, *option):
+        if option[:2] == (socket.IPPROTO_TCP, socket.TCP_NODELAY) and not refused:
+            refused.append(sock)
+            raise OSError(22, "Invalid argument")
+        return set_option(sock, *option)
+
+    with Kitchen().serve("http://127.0.0.1:0") as server:
+        monkeypatch.setattr(socket.socket, "setsockopt", refuse_once)
+        gone = raw(server.url, b"", closes=False)
+
+        assert raw(server.url, GET + b"Connection: close\r\n\r\n").startswith(b"HTTP/1.1 200 OK")
+    assert gone == b""
+    assert refused[0].fileno() == -1
+
+
 def test_beyond_the_limit_connections_are_closed():
     limits = TransportLimits(max_concurrent_requests=1)
     agent = Kitchen(config=TransportConfig(limits=limits))
@@ -150,6 +169,12 @@ def test_beyond_the_limit_connections_are_closed():
         (GET + b"Content-Length: -1\r\n\r\n", 400),
         (GET + b"Content-Length: 1, 1\r\n\r\n", 400),
         (GET + b"Content-Length: 1\r\nContent-Length: 1\r\n\r\n", 400),
+        (GET + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n", 400),
+        (GET + b"X\r\n\r\n", 400),
+        (GET + b": a\r\n\r\n", 400),
+        (GET + b"X : a\r\n\r\n", 400),
+        (GET + b"X: \t\x7f \r\n\r\n", 400),
+        (GET + b"X: \x0ba\x0c\r\n\r\n", 400),
         (GET + b"Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
         (GET + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411),
         (GET + b"X: y\r\n" * 300 + b"\r\n", 431),
@@ -204,6 +229,15 @@ def test_a_client_that_asks_whether_to_send_too_much_is_told_not_to():
     assert answer.startswith(b"HTTP/1.1 413 ")
 
 
+def test_a_stranger_that_asks_whether_to_send_its_body_is_told_not_to():
+    """Nothing of a body is waited for or kept before it is known whose it is."""
+    head = b"POST /tasks/ HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+    with calling(Kitchen(authenticate=lambda environ: None)) as (_, server):
+        answer = raw(server.url, head + b"Content-Length: 1000\r\n\r\n", closes=False)
+
+    assert answer.startswith(b"HTTP/1.1 401 ")
+
+
 def test_the_header_of_one_name_is_not_taken_for_that_of_another():
     """``X_Api_Key`` would arrive as the same WSGI variable as ``X-Api-Key``."""
     seen = []
@@ -214,6 +248,32 @@ def test_the_header_of_one_name_is_not_taken_for_that_of_another():
     (environ,) = seen
     assert "HTTP_X_API_KEY" not in environ
     assert environ["HTTP_X_OTHER"] == "b"
+
+
+def test_blanks_around_a_value_are_not_part_of_it_and_those_inside_are():
+    seen = []
+    agent = Kitchen(authenticate=lambda environ: seen.append(environ) or "me")
+    with calling(agent) as (_, server):
+        raw(server.url, b"GET /status HTTP/1.1\r\nHost: x\r\nX: \t a \t b:c \t\r\nY: \t \r\n\r\n")
+
+    (environ,) = seen
+    assert (environ["HTTP_X"], environ["HTTP_Y"]) == ("a \t b:c", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [(b" " * 1_200 + b"\x01", 400), (b"a" + b" " * 30_000 + b"a", 200)],
+    ids=["refused", "taken"],
+)
+def test_a_run_of_blanks_in_a_header_costs_nothing(line, status):
+    """A head is read before anybody is asked who they are, and holds all threads meanwhile."""
+    with calling(Kitchen()) as (_, server):
+        begin = time.process_time()
+        answer = raw(server.url, GET + b"X:" + line + b"\r\n\r\n")
+        took = time.process_time() - begin
+
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert took < AT_ONCE
 
 
 # ---- TLS ----

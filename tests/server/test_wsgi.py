@@ -117,6 +117,18 @@ def test_a_chunked_body_that_the_server_does_not_end_is_refused():
     assert status == 411
 
 
+@pytest.mark.parametrize("told", ["9" * 5000, "-1", "1,1", "²"])
+def test_a_length_that_is_no_number_is_refused(told):
+    """The validator would not let it through, servers do."""
+    sent = {"REQUEST_METHOD": "POST", "PATH_INFO": "/tasks/", "CONTENT_LENGTH": told}
+    answer = []
+
+    body = Kitchen().wsgi_app()(sent, lambda status, headers: answer.append(status))
+
+    assert answer == ["400 Bad Request"]
+    assert len(b"".join(body)) < 200
+
+
 def check(url):
     with Caller(url) as caller:
         assert caller.send(text_task("echo hi")).task().messages[-1].text == "hi"

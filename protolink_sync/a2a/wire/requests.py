@@ -31,6 +31,7 @@ _PAGE_SIZE = 50
 _LARGEST_PAGE = 100
 _STATE_PREFIX = "TASK_STATE_"
 _NO_STATE = "TASK_STATE_UNSPECIFIED"
+_LONGEST_MOMENT = 64  # characters; what callers write is looked at twice
 
 
 @attrs.frozen
@@ -172,6 +173,8 @@ def _moment_at(members: Mapping[str, Any], name: str) -> int | None:
     if not text:
         return None
     place: Place = (None, name)
+    if len(text) > _LONGEST_MOMENT:
+        raise unexpected("a timestamp as in ISO 8601", text, place)
     # datetime takes neither Z (Python 3.10) nor more than six digits of a second.
     plain = re.sub(r"(\.\d{1,6})\d*", lambda found: found[1].ljust(7, "0"), text)
     try:

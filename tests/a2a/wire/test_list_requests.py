@@ -58,6 +58,7 @@ def test_a_moment_is_read_to_the_microsecond(text, moment):
         ("yesterday", "a timestamp as in ISO 8601"),
         ("1970-13-01T00:00:00Z", "a timestamp as in ISO 8601"),
         ("1970-01-01T00:00:00", "a timestamp with a time zone"),
+        (f"1970-01-01T00:00:00.{'0' * 60}Z", "a timestamp as in ISO 8601"),
     ],
 )
 def test_what_is_no_moment_is_refused(text, expected):
