@@ -118,6 +118,10 @@ def _stream(line: _HTTP | _WebSocket, call: str, script: list[str]) -> None:
             line.tell(call, {"type": "task_progress", "n": next(numbers)})
         elif word == "beat":
             line.beat()
+        elif word == "hold":
+            line.held = b""
+        elif word == "go":
+            line.go()
         elif word == "final":
             line.tell(call, {"type": "task_status_update", "new_state": "completed"}, final=True)
             line.end_stream()
@@ -140,6 +144,18 @@ class _Line:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.buffer = bytearray()
+        # What is to go out at once: a connection that is reset loses what waits for its turn.
+        self.held: bytes | None = None
+
+    def send(self, data: bytes) -> None:
+        if self.held is None:
+            self.sock.sendall(data)
+        else:
+            self.held += data
+
+    def go(self) -> None:
+        held, self.held = self.held, None
+        self.send(held or b"")
 
     def fill(self) -> None:
         data = self.sock.recv(65536)
@@ -193,10 +209,10 @@ class _HTTP(_Line):
         return b"%x\r\n%b\r\n" % (len(data), data)
 
     def tell(self, call: str, event: Any, *, final: bool = False) -> None:
-        self.sock.sendall(self._chunk(b"data: %b\n\n" % _envelope(call, event, final=final)))
+        self.send(self._chunk(b"data: %b\n\n" % _envelope(call, event, final=final)))
 
     def beat(self) -> None:
-        self.sock.sendall(self._chunk(b": beat\n\n"))
+        self.send(self._chunk(b": beat\n\n"))
 
     def tell_garbage(self) -> None:
         self.sock.sendall(self._chunk(b"data: {]\n\n"))
@@ -232,10 +248,10 @@ class _WebSocket(_Line):
         pass
 
     def tell(self, call: str, event: Any, *, final: bool = False) -> None:
-        self.sock.sendall(write_frame({"opcode": 1}, _envelope(call, event, final=final)))
+        self.send(write_frame({"opcode": 1}, _envelope(call, event, final=final)))
 
     def beat(self) -> None:
-        self.sock.sendall(write_frame({"opcode": 9}, b"beat"))
+        self.send(write_frame({"opcode": 9}, b"beat"))
 
     def tell_garbage(self) -> None:
         self.sock.sendall(self.garbage())

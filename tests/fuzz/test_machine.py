@@ -265,7 +265,7 @@ def test_what_came_before_a_peers_end_is_told_when_its_pings_cannot_be_answered_
     peer = Peer("ws")
     try:
         with WebSocketTransport(trust_env=False) as client:
-            task = Task.create(Message.user("beat " * 30 + "event cut"))
+            task = Task.create(Message.user("hold " + "beat " * 30 + "event go cut"))
             stream = client.subscribe(peer.url, task, idle_timeout=LIMIT)
 
             assert next(stream) == {"type": "task_progress", "n": 0}
