@@ -25,6 +25,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from protolink_sync._forks import before_bare_fork
+from protolink_sync.errors import TransportError
 
 __all__ = ["Abortable", "CancelToken", "Deadline", "Timer", "forget", "seconds", "watch"]
 
@@ -72,6 +73,12 @@ def seconds(name: str, value: Any) -> float:
         return float(value)
     except OverflowError:
         raise ValueError(f"{name} is too large for a float; give math.inf for no bound") from None
+
+
+def _at_most(timeout: Any) -> float:
+    """Return how long to wait: not at all where no time is given."""
+    is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+    return 0.0 if is_number and timeout <= 0 else seconds("timeout", timeout)
 
 
 class Abortable(Protocol):
@@ -163,8 +170,12 @@ class CancelToken:
 
         Returns:
             True if the token is cancelled, False if the time is over.
+
+        Raises:
+            TypeError: The timeout is no number.
+            ValueError: The timeout is NaN.
         """
-        end = math.inf if timeout is None else time.monotonic() + timeout
+        end = math.inf if timeout is None else time.monotonic() + _at_most(timeout)
         wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         try:
             self._add(wake, lambda: wake.put(None))
@@ -285,7 +296,11 @@ class Deadline:
         self.due = self._at = started + self.timeout
 
     def begin(self) -> None:
-        """Let budget and token end the call from now on, until :meth:`finish`."""
+        """Let budget and token end the call from now on, until :meth:`finish`.
+
+        Raises:
+            TransportError: It has a budget, and the deadline thread cannot start.
+        """
         if self._token is not None:
             self._token._add_call(self)
         if self.due != math.inf:
@@ -491,7 +506,16 @@ class _Watchdog:
         if self.is_brief and not isinstance(entry, Deadline):
             return  # nobody would see this thread end; the next call's looks after the timer
         thread = threading.Thread(target=self._run, name="protolink-deadline", daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            if not isinstance(entry, Deadline):
+                return  # it only tidies, and may be late
+            self.watched.pop(entry, None)
+            raise TransportError(
+                f"nothing could end the call in time: a thread that has to cannot start ({error}). "
+                "Where Python starts none at its exit (3.12), make a first call before"
+            ) from error
         if self.is_brief:
             self._threads.append(thread)
 

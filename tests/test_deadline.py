@@ -102,6 +102,15 @@ def test_a_token_is_cancelled_once_and_the_first_reason_stays():
     assert (token.cancelled, token.reason) == (True, "first")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [("x", TypeError), (True, TypeError), (math.nan, ValueError), (10**400, ValueError)],
+)
+def test_a_wait_for_no_number_of_seconds_says_so(wrong, kind):
+    with pytest.raises(kind, match="timeout is"):
+        CancelToken().wait(wrong)
+
+
 def test_a_cancel_without_a_reason_is_the_first_too():
     token = CancelToken()
 

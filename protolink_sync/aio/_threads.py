@@ -133,7 +133,8 @@ async def in_thread(call: Callable[[], _T], token: CancelToken) -> _T:
     Context variables of the caller are seen there. Cancelling the waiting task ends the call.
 
     Args:
-        call: Raises no ``StopIteration``.
+        call: What it raises is raised here; ``StopIteration``, which a coroutine cannot raise, as a
+            ``RuntimeError`` that has it as its cause.
         token: Ends it.
     """
     loop = asyncio.get_running_loop()
@@ -164,6 +165,10 @@ def _make(
     outcome: Any
     try:
         outcome, settle = context.run(call), done.set_result
+    except StopIteration as error:
+        # No future takes it: whoever awaits the call would wait for ever.
+        outcome, settle = RuntimeError("the awaited call raised StopIteration"), done.set_exception
+        outcome.__cause__ = error
     except BaseException as error:
         outcome, settle = error, done.set_exception
     try:

@@ -161,7 +161,7 @@ class AsyncEventStream(_Reader, AsyncIterator[Any]):
         """Ask the agent to cancel the task, and return it as it stands then.
 
         Another task than the one that reads may do so. The stream goes on; its last event says
-        how the task ended.
+        how the task ended. Cancelling the asyncio task that awaits this ends the request.
 
         Args:
             reason: Kept in the task's metadata.
@@ -174,7 +174,8 @@ class AsyncEventStream(_Reader, AsyncIterator[Any]):
         stream = self._stream
         if stream is None:
             raise RuntimeError("this stream is not open yet: await it, or read an event first")
-        return await in_thread(lambda: stream.cancel(reason, timeout), CancelToken())
+        token = CancelToken()
+        return await in_thread(lambda: stream._ask_to_cancel(reason, timeout, token), token)
 
     async def close(self) -> None:
         """End the stream; worker and connection are gone within 100 ms. Twice is silent."""

@@ -29,13 +29,17 @@ class Threads(Executor):
         """Begin a call."""
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
-        threading.Thread(
+        thread = threading.Thread(
             # With the caller's context variables, for log filters and tracing.
             target=contextvars.copy_context().run,
             args=(_run, future, fn, args, kwargs),
             name=f"protolink-map-{next(_numbers)}",
             daemon=True,
-        ).start()
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system has no further one at this moment
+            future.set_exception(error)
         return future
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from protolink_sync.client._options import Options, ViewedTransport
+from protolink_sync.config import RetryPolicy
 from protolink_sync.errors import A2AClientError
 from protolink_sync.transport import Transport, get_transport
 
@@ -116,6 +117,12 @@ class Foundation(Carried):
     def _timeout(self) -> float:
         """Budget of calls that give none."""
         return self._calls.timeout
+
+    @property
+    def _retry(self) -> RetryPolicy:
+        """When calls are sent again."""
+        given = self._options.call.retry
+        return self._transport.config.retry if given is None else given
 
     def _speak_a2a(self, *, allow_cross_origin: bool = False) -> None:
         """Also call agents that speak A2A only; the transport carries HTTP."""

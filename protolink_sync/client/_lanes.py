@@ -22,11 +22,18 @@ class Lane:
     Args:
         url: The agent's address.
         limit: How many calls it is given at most.
+        patience: For how many seconds it is left alone, if it asks for that, before tasks are
+            refused in its name.
+
+    Attributes:
+        free_at: Until when the agent is left alone, on the monotonic clock.
     """
 
-    def __init__(self, url: str, limit: int) -> None:
+    def __init__(self, url: str, limit: int, patience: float) -> None:
         self.url = url
         self.free_at = 0.0
+        self._patience = patience
+        self._refusal: TransportRemoteError | None = None
         self._active = 0
         self._most = limit
         self._limit = float(limit)
@@ -39,6 +46,11 @@ class Lane:
         if time.monotonic() < self.free_at:
             return 0.0
         return max(0.0, 1.0 - self._active / int(self._limit))
+
+    @property
+    def refusal(self) -> TransportRemoteError | None:
+        """What the agent said, while it wants to be left alone for longer than anybody waits."""
+        return self._refusal if time.monotonic() < self.free_at else None
 
     def begin(self) -> None:
         """Count a call that begins."""
@@ -62,13 +74,15 @@ class Lane:
             self._limit = min(self._most, self._limit + 1.0 / self._limit)
             return False
         now = time.monotonic()
-        pause = outcome.retry_after or 0.0
+        asked = pause = outcome.retry_after or 0.0
         if begun_at >= self._lowered_at:
             self._limit = max(1.0, together / 2)
             self._lowered_at = now
             pause = max(pause, min(_FIRST_PAUSE * 2.0 ** min(self._pauses, 10), _LONGEST_PAUSE))
             self._pauses += 1
-        self.free_at = max(self.free_at, now + pause)
+        if now + pause > self.free_at:
+            self.free_at = now + pause
+            self._refusal = outcome if asked > self._patience else None
         return True
 
 

@@ -7,6 +7,7 @@ import copy
 import functools
 import os
 import queue
+import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from protolink_sync._deadline import CancelToken
 from protolink_sync._display import Bar, View, bar, bundle
 from protolink_sync.client._lanes import Lane, pick
 from protolink_sync.client._sender import Sender, sender_for
-from protolink_sync.errors import CallCancelledError
+from protolink_sync.errors import CallCancelledError, TransportRemoteError
 from protolink_sync.models import Task
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ class MapResults(Iterator["Task | Exception"]):
     """The results of many tasks, as they are asked for: made by ``AgentClient.map``.
 
     Each is the task as it came back, or the error that it brought instead. Tasks are submitted
-    while results are read. Leaving the loop submits no more and ends the calls that run; a task
-    that was submitted may run on at its agent.
+    while results are read, by one thread at a time. Leaving the loop submits no more and ends the
+    calls that run; a task that was submitted may run on at its agent.
     """
 
     def __init__(
@@ -74,8 +75,10 @@ class MapResults(Iterator["Task | Exception"]):
         cancel: CancelToken | None,
     ) -> None:
         self._tasks = iter(tasks)
+        # None, or one.
+        self._drawn: list[Task] = []
         self._total = len(tasks) if isinstance(tasks, Sequence) else None
-        self._lanes = [Lane(url, in_flight) for url in urls]
+        self._lanes = [Lane(url, in_flight, sender.patience) for url in urls]
         self._sender = sender
         self._token = token
         self._ordered = ordered
@@ -86,6 +89,7 @@ class MapResults(Iterator["Task | Exception"]):
         self._index: int | None = None
         self._has_more = True
         self._pid = os.getpid()
+        self._reading = threading.RLock()
         self._is_closed = False
         self._running: dict[_Job, None] = {}
         self._refused: dict[_Job, None] = {}
@@ -123,20 +127,37 @@ class MapResults(Iterator["Task | Exception"]):
             raise RuntimeError(
                 "these results belong to the parent process: a forked child cannot read them"
             )
+        if not self._reading.acquire(blocking=False):
+            raise RuntimeError("another thread reads these results: they have one reader at a time")
         try:
-            if self._shown is not None and not self._taken and not self._is_closed:
-                self._shown.update(0, self._total)
-            while not self._is_closed:
-                self._fill()
-                result = self._ready()
-                if result is not None:
-                    return result
-                self._check_end()
-                self._wait()
-            raise StopIteration
+            result = self._next()
+        except StopIteration as error:
+            # Passed on it would be the end of a loop that has not had all results.
+            self.close()
+            raise RuntimeError("map: progress= or executor= raised StopIteration") from error
         except BaseException:
             self.close()
             raise
+        finally:
+            self._reading.release()
+        if result is None:
+            self.close()
+            raise StopIteration
+        return result
+
+    def _next(self) -> Task | Exception | None:
+        """Wait for the next result and return it; None at the end."""
+        if self._shown is not None and not self._taken and not self._is_closed:
+            self._shown.update(0, self._total)
+        while not self._is_closed:
+            self._fill()
+            result = self._ready()
+            if result is not None:
+                return result
+            if self._is_at_end():
+                return None
+            self._wait()
+        return None
 
     def _repr_mimebundle_(
         self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
@@ -166,25 +187,40 @@ class MapResults(Iterator["Task | Exception"]):
     def _next_job(self) -> _Job | None:
         now = time.monotonic()
         for job in list(self._refused):
-            if now >= job.again_until:
+            if max(now, job.lane.free_at) >= job.again_until:
                 del self._refused[job]
                 self._keep(job, job.refusal)
             elif job.lane.room:
                 del self._refused[job]
                 return job
         is_far_ahead = self._ordered and len(self._results) >= _AHEAD * self._in_flight
-        lane = pick(self._lanes, self._taken)
-        if lane is None or is_far_ahead or not self._has_more:
+        if is_far_ahead or not self._has_more:
             return None
-        return self._new_job(lane)
+        lane = pick(self._lanes, self._taken)
+        if lane is not None:
+            return self._new_job(lane)
+        refusals = [lane.refusal for lane in self._lanes]
+        if refusals[0] is not None and None not in refusals:
+            unsent = self._new_job(self._lanes[0])
+            if unsent is not None:
+                self._keep(unsent, _not_sent(unsent, refusals[0]))
+        return None
 
-    def _new_job(self, lane: Lane) -> _Job | None:
+    def _draw(self) -> None:
+        """Take a further task, if none was taken and there is one."""
+        if self._drawn:
+            return
         try:
-            task = next(self._tasks)
+            self._drawn.append(next(self._tasks))
         except StopIteration:
             self._has_more = False
             self._total = self._taken
+
+    def _new_job(self, lane: Lane) -> _Job | None:
+        self._draw()
+        if not self._drawn:
             return None
+        task = self._drawn.pop()
         _check_task(self._taken, task)
         # A copy: a task that its owner changes meanwhile would be another one when sent again.
         job = _Job(self._taken, copy.deepcopy(task), lane)
@@ -248,17 +284,20 @@ class MapResults(Iterator["Task | Exception"]):
 
     # --- the end -----------------------------------------------------------------------------
 
-    def _check_end(self) -> None:
+    def _is_at_end(self) -> bool:
         if self._running or self._refused or self._results:
-            return
+            return False
         if not self._has_more:
-            raise StopIteration
+            return True
         if self._token.cancelled:
             raise CallCancelledError(
                 f"map: cancelled by its token after {self._arrived} results; further tasks were "
                 "not sent",
                 reason=self._token.reason,
             )
+        # Before an agent is waited for with nothing left to send.
+        self._draw()
+        return not self._has_more
 
     def _give_up(self) -> None:
         """After a cancel: end what a token does not reach."""
@@ -342,6 +381,18 @@ def _outcome(job: _Job) -> Any:
 
 def _cancelled(token: CancelToken, details: str) -> CallCancelledError:
     return CallCancelledError(f"map: cancelled by its token{details}", reason=token.reason)
+
+
+def _not_sent(job: _Job, refusal: TransportRemoteError) -> TransportRemoteError:
+    return TransportRemoteError(
+        f"map: task {job.index} was not sent to {job.lane.url}, which answered another one with "
+        f"status {refusal.status_code} and wants to be left alone for {refusal.retry_after:g} s",
+        retry_after=refusal.retry_after,
+        url=refusal.url,
+        retryable=True,
+        status_code=refusal.status_code,
+        attempt_count=0,
+    )
 
 
 def _check_task(index: int, task: object) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
-import queue
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,9 +16,6 @@ from protolink_sync.streaming import EventStream
 from protolink_sync.transport import CallOptions, Transport
 
 __all__ = ["Options", "ViewedTransport", "joined"]
-
-# As in CancelToken.wait(): CPython can lose the wake-up of a signal that comes just before a wait.
-_LONGEST_WAIT = 0.5
 
 
 def _checked_timeout(value: Any) -> float | None:
@@ -207,18 +201,12 @@ class _Joined(CancelToken):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until one of them is cancelled; see ``CancelToken.wait``."""
-        end = math.inf if timeout is None else time.monotonic() + timeout
-        wake: queue.SimpleQueue[None] = queue.SimpleQueue()
-        forget = self.on_cancel(lambda: wake.put(None))
+        either = CancelToken()
+        forget = self.on_cancel(either.cancel)
         try:
-            while not self.cancelled and (left := end - time.monotonic()) > 0:
-                try:
-                    wake.get(timeout=min(left, _LONGEST_WAIT))
-                except queue.Empty:
-                    continue
+            return either.wait(timeout)
         finally:
             forget()
-        return self.cancelled
 
     def on_cancel(self, callback: Callable[[], object]) -> Callable[[], object]:
         """Have a function called once, when the first of them is cancelled."""

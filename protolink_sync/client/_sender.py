@@ -28,12 +28,15 @@ class Sender:
         submit: Begins a call: gets address, task and budget; the token is in it.
         timeout: Budget of a task, its pauses included.
         again_for: Seconds in which a task that was refused may be sent again; 0 for never.
+        patience: Seconds for which a task that was not sent waits for an agent that wants to be
+            left alone.
         ends_at_once: Whether the token ends calls that run.
     """
 
     submit: Callable[[str, Task, float], Future[Any]]
     timeout: float
     again_for: float
+    patience: float
     ends_at_once: bool
 
 
@@ -49,7 +52,10 @@ def sender_for(
     budget = client._timeout if timeout is None else seconds("timeout", timeout)
     # A2A has no key by which an agent recognises what it gets a second time.
     may_repeat = not client.a2a or protocol == "protolink"
-    again_for = client.transport.config.idempotency_ttl if may_repeat else 0.0
+    ttl = client.transport.config.idempotency_ttl
+    again_for = ttl if may_repeat else 0.0
+    # As long as one that was refused and may be sent again, be the agent's pause ever so long.
+    patience = max(client._retry.max_retry_after, min(budget, ttl))
     pool = Threads() if executor is None else executor
     if _is_here(pool):
         return Sender(
@@ -58,6 +64,7 @@ def sender_for(
             ),
             budget,
             again_for,
+            patience,
             ends_at_once=True,
         )
     run, packet = os.urandom(16).hex(), packed(client)
@@ -67,6 +74,7 @@ def sender_for(
         ),
         budget,
         again_for,
+        patience,
         ends_at_once=False,
     )
 

@@ -204,7 +204,10 @@ def _expect(fits: bool, what: str, value: Any, path: str) -> None:
 def _plain(name: str, what: str, fits: Callable[[Any], bool], make: Callable[[Any], Any]) -> Shape:
     def read(value: Any, path: str) -> Any:
         _expect(fits(value), what, value, path)
-        return make(value)
+        try:
+            return make(value)
+        except OverflowError as error:  # an integer that no float can be
+            raise ModelError(f"{error} @ {path}", path=path) from error
 
     return Shape({"type": name}, read)
 
@@ -255,7 +258,11 @@ _ARRAYS: Mapping[Any, Callable[[list[Any]], Any]] = {
 def _array(inner: Shape, make: Callable[[list[Any]], Any]) -> Shape:
     def read(value: Any, path: str) -> Any:
         _expect(isinstance(value, list), "a list", value, path)
-        return make([inner.read(item, f"{path}[{n}]") for n, item in enumerate(value)])
+        items = [inner.read(item, f"{path}[{n}]") for n, item in enumerate(value)]
+        try:
+            return make(items)
+        except TypeError as error:  # a set cannot hold a list
+            raise ModelError(f"{error} @ {path}", path=path) from error
 
     schema: dict[str, Any] = {"type": "array", "items": inner.schema}
     if make in (set, frozenset):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import math
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -17,9 +17,6 @@ _Answer = TypeVar("_Answer")
 
 # How much of an answer that did not fit is sent back.
 _SHOWN_ANSWER = 4000
-
-# Models like to put JSON into a block of Markdown.
-_FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
 
 _NOTHING: Any = object()
 
@@ -49,28 +46,31 @@ class AnswerType(Generic[_Answer]):
         Raises:
             ModelError: It does not fit.
         """
-        value: _Answer
         if not isinstance(output, str) or self._is_text:
-            value = self._shape.read(output, "$")
-            return value
-        fenced = _FENCED.fullmatch(output)
+            return self._fitted(output)
         try:
-            parsed = json.loads(fenced[1] if fenced else output, parse_constant=_refused)
-        except ValueError as error:
-            return self._read_text(output, ModelError(f"the answer is no JSON: {error}", path="$"))
-        try:
-            value = self._shape.read(parsed, "$")
-            return value
+            return self._fitted(_parsed(output))
         except ModelError as error:
             return self._read_text(output, error)
 
     def _read_text(self, output: str, instead: ModelError) -> _Answer:
         """Return the text itself, where the type takes text."""
         try:
-            value: _Answer = self._shape.read(output, "$")
+            return self._fitted(output)
         except ModelError:
             raise instead from None
-        return value
+
+    def _fitted(self, value: Any) -> _Answer:
+        """Return JSON values as the type.
+
+        Raises:
+            ModelError: They do not fit; or what makes the type of them cannot.
+        """
+        try:
+            fitted: _Answer = self._shape.read(value, "$")
+        except RecursionError:
+            raise ModelError("the answer is nested too deeply @ $", path="$") from None
+        return fitted
 
 
 def ask(
@@ -131,6 +131,35 @@ def _correction(output: Any, error: ModelError) -> str:
         f"This answer was given before, and does not fit:\n{shown[:_SHOWN_ANSWER]}\n"
         f"What is wrong with it: {error.message}\nGive the corrected answer."
     )
+
+
+def _parsed(text: str) -> Any:
+    """Return the JSON values in an answer.
+
+    Raises:
+        ModelError: It is no JSON.
+    """
+    try:
+        return json.loads(_unfenced(text), parse_constant=_refused, parse_float=_finite)
+    except RecursionError:
+        raise ModelError("the answer is nested too deeply @ $", path="$") from None
+    except ValueError as error:
+        raise ModelError(f"the answer is no JSON: {error}", path="$") from error
+
+
+def _unfenced(text: str) -> str:
+    """Return what stands in a block of Markdown, into which models like to put JSON."""
+    first, _, rest = text.strip().partition("\n")
+    body, _, last = rest.rpartition("\n")
+    is_block = first.rstrip() in ("```", "```json") and last.lstrip() == "```"
+    return body if is_block else text
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is too large for a float")
+    return number
 
 
 def _refused(name: str) -> Any:

@@ -82,7 +82,9 @@ class AgentClient(Tasks, Keeping):
         A result is the task as it came back, or the exception that it brought instead: one that
         fails does not end the others. An agent that answers that it is busy (429, 503, gRPC
         RESOURCE_EXHAUSTED) gets fewer tasks at a time, and that one again a little later, under
-        the same key and within the budget. (Not where the task may go out as A2A.)
+        the same key and within the budget. (Not where the task may go out as A2A.) If every agent
+        asks for a pause that is longer than the budget and than ``RetryPolicy.max_retry_after``,
+        tasks bring the refusal at once, unsent.
 
         Args:
             tasks: The tasks; they are taken one after the other, so a generator may make them.
@@ -225,12 +227,14 @@ class AgentClient(Tasks, Keeping):
 
         Args:
             target: Address of the agent, its card, or its name in the registry.
-            registry: Where a name is looked up, for every call anew.
+            registry: Where a name is looked up, for every call anew. What it names gets no
+                secrets that are not meant for it; see :class:`AgentPeer`.
             protocol: As for :meth:`send_task`.
 
         Raises:
             ValueError: ``target`` is a name and there is no registry. The peer's methods raise
-                it when not exactly one agent has the name.
+                it when not exactly one agent has the name, or when credentials or headers are
+                not meant for its address.
         """
         from protolink_sync.client.peer import AgentPeer
 

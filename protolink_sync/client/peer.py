@@ -14,7 +14,7 @@ from protolink_sync.client.registry import RegistryClient
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import TaskExecutionError, TransportTimeoutError
 from protolink_sync.models import AgentCard, Message, Task, ToolOutput
-from protolink_sync.security import Credentials, TLSConfig
+from protolink_sync.security import Credentials, TLSConfig, origin
 from protolink_sync.streaming import EventStream
 from protolink_sync.transport import get_transport
 
@@ -37,7 +37,10 @@ class AgentPeer:
     """One agent, called without naming it again. Any number of threads may share it.
 
     Binding sends nothing. A name is looked up in the registry for every call, so the agent may
-    move; the look-up is part of the call's budget.
+    move; the look-up is part of the call's budget. An address that only the registry names is
+    shown no secrets: credentials go there from a mapping that has its origin, or from a callable,
+    which is told the origin. A single value, and ``headers=``, go to the registry's own origin
+    only; a call to another one raises ``ValueError``, and nothing is sent.
 
     Args:
         client: The client that carries the calls; closing the peer does not close it.
@@ -109,7 +112,7 @@ class AgentPeer:
 
     def _fetched_card(self, cancel: CancelToken | None) -> AgentCard:
         if self._card is None:
-            url, left = self._found(None, cancel)
+            url, left = self._trusted(None, cancel)
             self._card = self._client.get_agent_card(url, timeout=left, cancel=cancel)
         return self._card
 
@@ -140,7 +143,8 @@ class AgentPeer:
             The output: a text, or JSON values. ``None`` where the agent gave none.
 
         Raises:
-            TaskExecutionError: The task failed or was canceled; the error has the ``task``.
+            TaskExecutionError: The task failed or was canceled, or came back in a state that
+                ProtoLink does not have; the error has the ``task``.
         """
         task = _task_of(message, session_id, budget, context)
         done = self.run_task(task, timeout=timeout, cancel=cancel).raise_for_status()
@@ -234,7 +238,7 @@ class AgentPeer:
             TransportError: The stream could not be opened.
         """
         task = _task_of(message, session_id, budget, context)
-        url, left = self._found(timeout, cancel)
+        url, left = self._trusted(timeout, cancel)
         return self._client.send_task_streaming(
             url,
             task,
@@ -286,7 +290,7 @@ class AgentPeer:
             timeout: Budget in seconds.
             cancel: Token that ends the waiting.
         """
-        url, left = self._found(timeout, cancel)
+        url, left = self._trusted(timeout, cancel)
         return self._client.send_task(
             url, task, protocol=self._protocol, timeout=left, cancel=cancel
         )
@@ -306,6 +310,35 @@ class AgentPeer:
                 f"{', '.join(urls) or 'is it registered?'}"
             )
         return urls[0], self._left(end, "look-up")
+
+    def _trusted(
+        self, timeout: float | None, cancel: CancelToken | None
+    ) -> tuple[str, float | None]:
+        """Return what :meth:`_found` does, if what the client shows there is meant for it."""
+        url, left = self._found(timeout, cancel)
+        if self._registry is not None:
+            self._check_shown(url, self._registry.url)
+        return url, left
+
+    def _check_shown(self, url: str, registry_url: str) -> None:
+        """Refuse to show an address that only a registry names what is not meant for it."""
+        calls = self._client._calls
+        credentials = calls.credentials
+        meant_for = credentials if isinstance(credentials, Mapping) else {}
+        is_for_all = not (credentials is None or credentials is meant_for or callable(credentials))
+        shown = ["credentials="] if is_for_all else []
+        if calls.headers:
+            shown.append(f"headers= ({', '.join(sorted(calls.headers))})")
+        if not shown:
+            return
+        named = origin(calls.address(url))
+        if named not in meant_for and named != origin(registry_url):
+            raise ValueError(
+                f"the registry {registry_url} names an address at {named} for {self._target!r}, "
+                f"where {' and '.join(shown)} of the client would go: nothing was sent. If they "
+                f"are meant for it, give credentials={{{named!r}: ...}}, or call the agent by its "
+                "address"
+            )
 
     def _budget(self, timeout: float | None) -> float:
         if timeout is None:

@@ -11,9 +11,7 @@ from typing import Any, ClassVar
 from protolink_sync._deadline import CancelToken, seconds
 from protolink_sync.client._foundation import Carried
 from protolink_sync.errors import (
-    CallCancelledError,
     ClientClosedError,
-    ProtoLinkError,
     TransportProtocolError,
     TransportRemoteError,
 )
@@ -204,7 +202,8 @@ class Registration:
 
     Entering registers the agent and starts a thread that sends heartbeats; a registry that has
     forgotten the agent gets its card again. Leaving ends the thread and unregisters the agent. A
-    heartbeat that fails is logged and kept in :attr:`error`, and the next one is sent.
+    heartbeat that fails, whatever it raises, is logged and kept in :attr:`error`, and the next one
+    is sent.
     """
 
     def __init__(self, registry: RegistryClient, card: AgentCard, *, interval: float) -> None:
@@ -214,13 +213,16 @@ class Registration:
         self._card = card
         self._interval = seconds("interval", interval)
         self._stop = CancelToken()
-        self._error: ProtoLinkError | None = None
+        self._error: Exception | None = None
         self._thread: threading.Thread | None = None
         self._pid = 0
 
     @property
-    def error(self) -> ProtoLinkError | None:
-        """Why the last heartbeat failed; None if it did not."""
+    def error(self) -> Exception | None:
+        """Why the last heartbeat failed; None if it did not.
+
+        It may be an error of yours, as one that a credentials callable raised.
+        """
         return self._error
 
     def __enter__(self) -> Registration:
@@ -240,7 +242,7 @@ class Registration:
             self._thread.join()
         try:
             self._registry.unregister(self._card.url)
-        except ProtoLinkError as failure:
+        except Exception as failure:
             # What broke the block matters more.
             if kind is None:
                 raise
@@ -252,9 +254,9 @@ class Registration:
             try:
                 self._beat_once()
                 self._error = None
-            except CallCancelledError:
-                return
-            except ProtoLinkError as error:
+            except Exception as error:
+                if self._stop.cancelled:
+                    return
                 self._error = error
                 _log.warning("heartbeat of %s failed: %s", self._card.url, type(error).__name__)
                 if isinstance(error, ClientClosedError):

@@ -7,9 +7,11 @@ from datetime import datetime, timedelta, timezone
 
 __all__ = ["instant", "parse_datetime", "utc_now"]
 
-_TIMESTAMP = r"""\s* (\d{4})-(\d\d)-(\d\d)
+_TIMESTAMP = r"""(\d{4})-(\d\d)-(\d\d)
         (?: [Tt\ ] (\d\d):(\d\d) (?: :(\d\d) (?: [.,](\d+) )? )?
-            \s* ( [Zz] | [+-]\d\d (?: :?\d\d )? )? )? \s*"""
+            \s* ( [Zz] | [+-]\d\d (?: :?\d\d )? )? )?"""
+# The longest text that is looked at: peers write them.
+_LONGEST = 64
 _EPOCH_DAY = datetime(1970, 1, 1).toordinal()
 _SECOND = 1_000_000_000
 
@@ -28,7 +30,8 @@ def instant(text: object) -> int | None:
 
     It reads what ISO 8601 writers send: ``Z`` or an offset, any number of decimals (those beyond
     nanoseconds are cut), no fraction, no seconds, a date alone. Without an offset the time is
-    taken as UTC. ``datetime.fromisoformat`` of Python 3.10 refuses ``Z`` and nanoseconds.
+    taken as UTC. Nothing longer than 64 characters is a timestamp. ``datetime.fromisoformat`` of
+    Python 3.10 refuses ``Z`` and nanoseconds.
 
     Args:
         text: The timestamp as it was read; any other value names no moment.
@@ -41,10 +44,10 @@ def instant(text: object) -> int | None:
     >>> instant("yesterday") is None
     True
     """
-    if not isinstance(text, str):
+    if not isinstance(text, str) or len(text) > _LONGEST:
         return None
     # Compiled at the first use, and kept by re: many programs never compare two moments.
-    match = re.fullmatch(_TIMESTAMP, text, re.VERBOSE | re.ASCII)
+    match = re.fullmatch(_TIMESTAMP, text.strip(), re.VERBOSE | re.ASCII)
     if match is None:
         return None
     year, month, day, hour, minute, second, fraction, zone = match.groups()

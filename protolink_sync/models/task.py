@@ -291,15 +291,19 @@ class Task(Shown, LazyExtra):
     def raise_for_status(self) -> Task:
         """Return the task, unless it failed or was canceled.
 
+        A state that is none of ProtoLink's (:attr:`state_text` has the word, say ``rejected``) is
+        taken for a failure: nobody here knows that it is none.
+
         Raises:
             TaskExecutionError: It did; the error's ``task`` is this one.
         """
-        if self.state is not TaskState.FAILED and self.state is not TaskState.CANCELED:
+        is_strange = self._state_text is not None and self._state_text not in STATE_BY_TEXT
+        if not is_strange and self.state not in (TaskState.FAILED, TaskState.CANCELED):
             return self
-        key = "error" if self.state is TaskState.FAILED else "cancel_reason"
+        key = "cancel_reason" if self.state is TaskState.CANCELED else "error"
         reason = self.metadata.get(key)
         told = f": {reason}" if reason else ""
-        raise TaskExecutionError(f"Task '{self.id}' {self.state.value}{told}", task=self)
+        raise TaskExecutionError(f"Task '{self.id}' {self.state_text}{told}", task=self)
 
     def update_state(self, state: TaskState | str) -> Task:
         """Move the task to another state and note it in ``metadata["state_history"]``.

@@ -12,11 +12,13 @@ import weakref
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+from protolink_sync._deadline import CancelToken
 from protolink_sync._forks import leave_none
 from protolink_sync.errors import (
     CallCancelledError,
     ModelError,
     StreamInterruptedError,
+    TransportError,
     TransportProtocolError,
     TransportRemoteError,
 )
@@ -60,6 +62,10 @@ def _pump(source: EventSource, channel: Channel) -> None:
                 source.pause()
                 channel.wait_for_room(source.is_over)
                 source.resume()
+    except StopIteration as caught:
+        # As it is, the reader's loop would take it for the end of the stream.
+        error = RuntimeError("what reads the stream raised StopIteration")
+        error.__cause__ = caught
     except BaseException as caught:
         error = caught
     try:
@@ -115,7 +121,7 @@ class EventStream:
         source: EventSource,
         *,
         task_id: str | None = None,
-        canceller: Callable[[str | None, float | None], Task] | None = None,
+        canceller: Callable[[str | None, float | None, CancelToken | None], Task] | None = None,
     ) -> None:
         self._task_id = task_id
         self._canceller = canceller
@@ -143,7 +149,14 @@ class EventStream:
         self._pid = os.getpid()
         self._leave = functools.partial(_let_go, source, self._channel, self._pid)
         self._release = weakref.finalize(self, self._leave)
-        self._worker.start()
+        try:
+            self._worker.start()
+        except RuntimeError as error:
+            self._leave()
+            raise TransportError(
+                f"no thread can start to read the stream ({error}); the task may be running at "
+                "the agent. Where Python starts none at its exit (3.12), use send_task there"
+            ) from error
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -346,12 +359,18 @@ class EventStream:
             TransportError: The agent did not accept it.
             RuntimeError: The stream has no task that could be cancelled.
         """
+        return self._ask_to_cancel(reason, timeout, None)
+
+    def _ask_to_cancel(
+        self, reason: str | None, timeout: float | None, token: CancelToken | None
+    ) -> Task | None:
+        """Do what :meth:`cancel` does; the token ends the request."""
         if self._canceller is None:
             raise RuntimeError("this stream has no task that could be cancelled")
         if self._channel.finished:
             return self._ended_task()
         try:
-            return self._canceller(reason, timeout)
+            return self._canceller(reason, timeout, token)
         except TransportRemoteError:
             # It may have ended at this moment: then its end is on its way to us.
             self._worker.join(_END_ON_ITS_WAY)

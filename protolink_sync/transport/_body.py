@@ -9,7 +9,7 @@ from __future__ import annotations
 import http.client
 import zlib
 
-from protolink_sync.transport._reply import Reply
+from protolink_sync.transport._reply import Reply, chunk_size
 
 __all__ = ["BodyReader"]
 
@@ -191,11 +191,5 @@ class _Dechunker:
         elif self._in_trailers:
             self.at_end = not line
         else:
-            digits = line.partition(b";")[0].strip()
-            try:
-                self._left = int(digits, 16)
-            except ValueError:
-                raise http.client.HTTPException(f"{line[:40]!r} is no chunk size") from None
-            if self._left < 0 or digits[:1] in b"+":
-                raise http.client.HTTPException(f"{line[:40]!r} is no chunk size")
+            self._left = chunk_size(line)
             self._in_trailers = self._left == 0

@@ -22,7 +22,11 @@ from protolink_sync.transport._idle import IdlePool
 from protolink_sync.transport._reply import Reply
 from protolink_sync.transport._sockets import NO_LIMIT, Cuttable, peer_stopped_reading
 
-__all__ = ["Adapter", "Connection", "Pool"]
+__all__ = ["MAX_POOLS", "Adapter", "Connection", "Pool"]
+
+# How many origins' pools are kept. Whoever holds on to more of them gets a second one to the same
+# origin, with connections of its own.
+MAX_POOLS = 1024
 
 _CALLER_ERROR = 400
 _SERVER_ERROR = 500
@@ -222,7 +226,7 @@ class Adapter(HTTPAdapter):
         self._tls_context = tls_context
         self._proxy_tls_context = proxy_tls_context
         # One: our pools keep their connections themselves.
-        super().__init__(pool_connections=256, pool_maxsize=1, max_retries=0)
+        super().__init__(pool_connections=MAX_POOLS, pool_maxsize=1, max_retries=0)
 
     def init_poolmanager(self, *args: Any, **settings: Any) -> None:
         """Make the manager of direct connections."""

@@ -29,7 +29,8 @@ __all__ = ["is_lost", "is_unreachable", "refusal", "stream_error", "unary_error"
 # How much of a peer's words a message shows; the error has all of them.
 _SHOWN_WORDS = 1000
 
-_TOO_LARGE = re.compile(r"larger than max \((\d+) vs\.? (\d+)\)")
+# No more digits than a size has: int() refuses thousands, which a peer may write.
+_TOO_LARGE = re.compile(r"larger than max \((\d{1,20}) vs\.? (\d{1,20})\)")
 
 _UNTRUSTED = re.compile(r"CERTIFICATE_VERIFY_FAILED|[Hh]ostname [Vv]erification|peer certificate")
 _NO_TLS = re.compile(r"WRONG_VERSION_NUMBER|HTTP_REQUEST")

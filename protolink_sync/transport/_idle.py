@@ -21,6 +21,14 @@ _SPARE_SECONDS = 1.0
 # began earlier than ours.
 _FRESH_PART = 0.75
 
+# The clock of ages. The monotonic one of Linux stands still while the machine sleeps, and the
+# peer's does not.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+def _now() -> float:
+    return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
+
 
 class _Idle(Protocol):
     """A connection between two calls."""
@@ -73,7 +81,7 @@ class IdlePool(Generic[_Connection]):
 
     def _take(self) -> _Connection | None:
         """Return an idle connection that is fresh and alive, or None."""
-        oldest = time.monotonic() - self._fresh_seconds()
+        oldest = _now() - self._fresh_seconds()
         while True:
             try:
                 connection = self._idle.pop()
@@ -85,7 +93,7 @@ class IdlePool(Generic[_Connection]):
 
     def _keep(self, connection: _Connection) -> None:
         """Put a connection in the queue; nobody uses it any more."""
-        connection.idle_since = now = time.monotonic()
+        connection.idle_since = now = _now()
         self._idle.append(connection)
         has_spare = len(self._idle) > self.max_idle
         if has_spare:
@@ -114,7 +122,7 @@ class IdlePool(Generic[_Connection]):
         watch(self._timer)
 
     def _tidy(self) -> None:
-        now = time.monotonic()
+        now = _now()
         oldest, spare = now - self._fresh_seconds(), now - _SPARE_SECONDS
         for user, at in [*self._users.items()]:
             if at <= spare:

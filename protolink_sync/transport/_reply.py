@@ -7,7 +7,7 @@ import io
 import socket
 from typing import Any
 
-__all__ = ["Reply"]
+__all__ = ["Reply", "chunk_size"]
 
 _INTERIM = 199
 _SWITCHING_PROTOCOLS = 101
@@ -17,6 +17,13 @@ _MAX_HEADERS = 100
 _MAX_LINE = 65536
 
 _HEX_DIGITS = b"0123456789abcdefABCDEF"
+
+# More digits than any length or size has that can be meant.
+_MAX_DIGITS = 20
+
+# Replies without a body, whatever their headers announce: those are of what another method, or
+# another copy, would have been answered.
+_BODILESS = (_SWITCHING_PROTOCOLS, http.client.NO_CONTENT, http.client.NOT_MODIFIED)
 
 
 class _Source(io.RawIOBase):
@@ -90,12 +97,10 @@ class Reply(http.client.HTTPResponse):
         self.code = self.status = status
         self.reason = reason.strip()
         self.version = 10 if version in ("HTTP/1.0", "HTTP/0.9") else 11
-        coding = self.headers.get("transfer-encoding", "").strip().lower()
-        if coding not in ("", "chunked", "identity"):
-            raise http.client.HTTPException(f"unknown transfer encoding {coding!r}")
-        self.chunked = coding == "chunked"
+        is_empty = status in _BODILESS
+        self.chunked = not is_empty and self._is_chunked()
         self.chunk_left = None
-        self.length = None if self.chunked else self._announced_length(status)
+        self.length = 0 if is_empty else None if self.chunked else self._announced_length()
         # Without length and chunks the body ends with the connection.
         self.will_close = (
             self._ends_connection()
@@ -141,9 +146,13 @@ class Reply(http.client.HTTPResponse):
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
         raise http.client.HTTPException(f"got more than {_MAX_HEADERS} headers")
 
-    def _announced_length(self, status: int) -> int | None:
-        if status in (_SWITCHING_PROTOCOLS, http.client.NO_CONTENT, http.client.NOT_MODIFIED):
-            return 0
+    def _is_chunked(self) -> bool:
+        coding = self.headers.get("transfer-encoding", "").strip().lower()
+        if coding not in ("", "chunked", "identity"):
+            raise http.client.HTTPException(f"unknown transfer encoding {coding!r}")
+        return coding == "chunked"
+
+    def _announced_length(self) -> int | None:
         # Equal values may be joined by a proxy; different ones are an attack.
         given = {text.strip() for text in self.headers.get("content-length", "").split(",")}
         if given == {""}:
@@ -151,6 +160,8 @@ class Reply(http.client.HTTPResponse):
         length = given.pop()
         if given or not (length.isascii() and length.isdigit()):
             raise http.client.HTTPException("the content length is no number")
+        if len(length) > _MAX_DIGITS:
+            raise http.client.HTTPException(f"the content length has {len(length)} digits")
         return int(length)
 
     def _ends_connection(self) -> bool:
@@ -173,10 +184,28 @@ class Reply(http.client.HTTPResponse):
             raise http.client.LineTooLong("chunk size")
         if not line.endswith(b"\n"):
             raise ValueError("the connection ended")  # which http.client takes as cut short
-        size = line.partition(b";")[0].strip()
-        if not size or size.translate(None, _HEX_DIGITS):
-            raise http.client.HTTPException(f"the size of a chunk is no number: {size[:100]!r}")
-        return int(size, 16)
+        return chunk_size(line)
+
+
+def chunk_size(line: bytes) -> int:
+    """Return the size of a chunk.
+
+    Args:
+        line: The line before the chunk; its extensions mean nothing to us.
+
+    Raises:
+        http.client.HTTPException: There is no size in it.
+
+    Source:
+        RFC 9112, 7.1.
+
+    >>> chunk_size(b"1F;name=value\\r\\n")
+    31
+    """
+    size = line.partition(b";")[0].strip()
+    if not size or len(size) > _MAX_DIGITS or size.translate(None, _HEX_DIGITS):
+        raise http.client.HTTPException(f"the size of a chunk is no number: {size[:100]!r}")
+    return int(size, 16)
 
 
 def _cut(where: str) -> http.client.RemoteDisconnected:

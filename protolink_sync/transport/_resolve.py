@@ -6,6 +6,7 @@ import math
 import os
 import socket
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from protolink_sync._forks import leave_none
@@ -46,7 +47,8 @@ def resolve(host: str, port: int, call: Call) -> list[Address]:
     Args:
         host: A name, or an IP address, which asks nobody.
         port: Port that becomes part of the addresses.
-        call: Its end ends the waiting; the look-up goes on alone.
+        call: Its end ends the waiting; the look-up goes on alone. Where no thread can start, it
+            is waited for in any case.
 
     Raises:
         OSError: There is no such host; or the call was ended, as ``call.ended`` says.
@@ -75,8 +77,7 @@ def resolve(host: str, port: int, call: Call) -> list[Address]:
             if not slots.acquire(call):
                 raise InterruptedError("the call was ended while it waited for the resolver")
             slots.active[lookup] = None
-            thread = threading.Thread(target=run, name="protolink-resolve", daemon=True)
-            thread.start()
+            thread = _running(run)
         except BaseException:
             slots.release(lookup)
             raise
@@ -90,6 +91,17 @@ def resolve(host: str, port: int, call: Call) -> list[Address]:
     if lookup.error is not None:
         raise lookup.error
     return lookup.addresses
+
+
+def _running(look_up: Callable[[], None]) -> threading.Thread:
+    """Return the thread in which a look-up runs: this one, where no other can start."""
+    thread = threading.Thread(target=look_up, name="protolink-resolve", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # there are too many, or Python 3.12 is about to exit
+        look_up()
+        return threading.current_thread()
+    return thread
 
 
 _slots = (os.getpid(), Slots(_MAX_LOOKUPS))

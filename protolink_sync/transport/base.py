@@ -109,8 +109,8 @@ class Transport(Calls):
             lambda source: EventStream(
                 source,
                 task_id=task_id(task),
-                canceller=lambda reason, limit: self._cancel_streamed(
-                    url, task, reason, limit, options
+                canceller=lambda reason, limit, token: self._cancel_streamed(
+                    url, task, reason, limit, token, options
                 ),
             ),
         )
@@ -255,11 +255,12 @@ class Transport(Calls):
         task: Task,
         reason: str | None,
         timeout: float | None,
+        cancel: CancelToken | None,
         options: CallOptions | None,
     ) -> Task:
         request = TaskCancellationRequest(str(task_id(task)), reason)
         canceled: Task = self.send(
-            TASK_CANCEL_REQUEST, url, request, timeout=timeout, options=options
+            TASK_CANCEL_REQUEST, url, request, timeout=timeout, cancel=cancel, options=options
         )
         return canceled
 

@@ -24,7 +24,7 @@ from protolink_sync.errors import (
 )
 from protolink_sync.security import Credentials, TLSConfig, origin
 from protolink_sync.transport._call import Call
-from protolink_sync.transport._connections import Adapter, Connection, Pool
+from protolink_sync.transport._connections import MAX_POOLS, Adapter, Connection, Pool
 from protolink_sync.transport._environment import (
     authority_file,
     checked_proxy,
@@ -46,9 +46,6 @@ __all__ = ["HTTPTransport"]
 _HEADERS = {"Accept-Encoding": "gzip, deflate"}
 
 _READ_BYTES = 64 * 1024
-
-# How many addresses of operations are kept prepared.
-_KNOWN_ROUTES = 1024
 
 # What requests does itself; something else there is a test library that wants to see the calls.
 _REQUESTS_SEND = HTTPAdapter.send
@@ -124,7 +121,8 @@ class _Network:
 
     def _make_route(self, url: str) -> _Route:
         route = self._routes.get(url) or self._prepare(url)
-        if len(self._routes) >= _KNOWN_ROUTES:
+        # No more of them than the adapter keeps pools, so that it keeps those of all of them.
+        if len(self._routes) >= MAX_POOLS:
             self._routes.clear()
         self._routes[url] = route
         return route

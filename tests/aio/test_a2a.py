@@ -8,6 +8,8 @@ import pytest
 
 from protolink_sync.a2a import A2AClient, A2ATaskNotFoundError
 from tests.a2a.scripted import (
+    HOLD,
+    RECV,
     ScriptedAgent,
     artifact_update,
     done,
@@ -18,6 +20,8 @@ from tests.a2a.scripted import (
     stream,
     task,
 )
+from tests.aio.test_calls import shim_threads
+from tests.transport.scenes import wait_until
 
 BEGIN = sent(task("submitted"))
 EVENTS = [BEGIN, artifact_update("one"), artifact_update("two", append=True)]
@@ -82,6 +86,28 @@ def test_a_function_is_called_in_the_loop_with_each_event_until_it_says_no(is_as
 
     assert len(loops) == 3
     assert answer.id == "t1"
+
+
+@pytest.mark.parametrize("asks", ["CancelTask", "GetTask"])
+def test_asking_for_the_end_of_the_task_can_be_cancelled(asks):
+    """An agent that cannot cancel it is asked for the task as it stands."""
+
+    async def use(client):
+        heard = client.stream_message("hi")
+        await anext(heard)
+        asking = asyncio.create_task(heard.cancel("enough"))
+        await asyncio.to_thread(wait_until, lambda: asks in agent.methods, 5)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        # No thread is left in the request.
+        assert await asyncio.to_thread(wait_until, lambda: not shim_threads(), 5)
+        await heard.aclose()
+
+    held = {"SendStreamingMessage": stream(BEGIN, end=[HOLD]), "CancelTask": error(-32002)}
+    agent = ScriptedAgent(methods={**held, asks: [RECV, HOLD]})
+
+    awaited(agent, use)
 
 
 def test_pages_are_read_with_async_for():

@@ -64,6 +64,22 @@ def test_an_error_is_the_one_of_the_blocking_call(agent_peer):
         asyncio.run(main())
 
 
+def test_a_call_that_raises_stop_iteration_returns(agent_peer):
+    """No future takes one: as it is, it would never reach the loop."""
+    tokens = iter([])
+
+    async def main():
+        credentials = lambda origin, refresh: {"Authorization": next(tokens)}  # noqa: E731
+        with HTTPTransport(credentials=credentials) as transport:
+            call = AsyncAgentClient(transport).send_task(agent_peer.url, task("echo"))
+            await asyncio.wait_for(call, 5)
+
+    with pytest.raises(RuntimeError, match="StopIteration") as caught:
+        asyncio.run(main())
+
+    assert isinstance(caught.value.__cause__, StopIteration)
+
+
 def test_a_mistake_of_the_caller_is_told(agent_peer):
     async def main(**options):
         async with AsyncAgentClient("http") as client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from typing import Any
 
@@ -224,6 +225,42 @@ def test_another_asyncio_task_may_cancel_the_streamed_task(shared_peer):
     canceled, read = asyncio.run(main())
 
     assert canceled.state is read.state is TaskState.CANCELED
+
+
+class Uncancellable(SilentPeer):
+    """Streams one event, and says nothing when it is asked to cancel the task."""
+
+    def _hold(self, caller: socket.socket) -> None:
+        head = caller.recv(65536, socket.MSG_PEEK)
+        if b"cancel" not in head.partition(b"\r\n")[0]:
+            event = b'data: {"ok": true, "result": {"type": "task_progress"}, "final": false}\n\n'
+            caller.sendall(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(event), event)
+            )
+        super()._hold(caller)
+
+
+def test_asking_for_the_end_of_the_task_can_be_cancelled():
+    async def main(peer):
+        async with AsyncAgentClient("sse") as client:
+            stream = client.send_task_streaming(peer.url, task("go"))
+            await anext(stream)
+            asking = asyncio.create_task(stream.cancel("enough"))
+            for _ in range(2):
+                await asyncio.to_thread(peer.asked.get, timeout=5)
+            began = time.monotonic()
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            took = await asyncio.to_thread(peer.left.get, timeout=5) - began
+            assert client.transport.metrics.active_streams == 1  # it goes on
+            await stream.close()
+            return took
+
+    with Uncancellable() as peer:
+        assert asyncio.run(main(peer)) < at_once()
+    assert wait_until(lambda: not shim_threads(), 5)
 
 
 def test_a_stream_that_is_not_open_has_no_task_yet():

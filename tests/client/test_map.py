@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import protolink_sync
-from protolink_sync import AgentCard, CancelToken, TransportConfig, TransportLimits
+from protolink_sync import AgentCard, CancelToken, RetryPolicy, TransportConfig, TransportLimits
 from protolink_sync.client import AgentClient
 from protolink_sync.errors import (
     CallCancelledError,
@@ -237,6 +237,28 @@ def test_a_task_that_its_owner_changes_meanwhile_is_sent_as_it_was():
     assert [done.text for done in results] == ["0", "1", "2", "3", "4"]
 
 
+def test_tasks_that_have_ended_are_not_asked_for_again():
+    """They may come out of a queue, where the next one would be waited for."""
+
+    class Queue:
+        left = echoes(3)
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if not self.left:
+                raise KeyError("asked once more")
+            if len(self.left) == 1:
+                self.left.clear()
+                raise StopIteration
+            return self.left.pop()
+
+    results = AgentClient(ScriptedTransport(*[answered] * 2)).map(Queue(), URL)
+
+    assert len(list(results)) == 2
+
+
 def test_nothing_to_do_gives_nothing():
     assert list(AgentClient(ScriptedTransport()).map([], URL)) == []
 
@@ -254,6 +276,75 @@ def test_progress_is_told_in_the_reading_thread(client, agent_peer):
     list(client.map(iter(echoes(2)), agent_peer.url, progress=progress))
     assert told[0][1] in (None, 2)
     assert told[-1][:2] == (2, 2)
+
+
+@pytest.mark.parametrize("with_executor", [True, False])
+def test_a_stray_stop_iteration_is_no_end(with_executor):
+    """As the end of the loop it would look like no results at all."""
+
+    def stray(*args):
+        return next(iter([]))
+
+    class Stray(ThreadPoolExecutor):
+        def submit(self, fn, /, *args, **kwargs):
+            return stray()
+
+    options = {"executor": Stray()} if with_executor else {"progress": stray}
+    results = AgentClient(ScriptedTransport(*[answered] * 9)).map(echoes(3), URL, **options)
+
+    with pytest.raises(RuntimeError, match="StopIteration") as caught:
+        list(results)
+
+    assert isinstance(caught.value.__cause__, StopIteration)
+
+
+def test_results_have_one_reader_at_a_time(client, silent):
+    """Two would lose some of them, and take each other's index."""
+    results = client.map([task("a")], silent.url)
+    read = []
+    reader = threading.Thread(target=lambda: read.extend(results))
+    reader.start()
+    silent.asked.get(timeout=5)
+
+    with pytest.raises(RuntimeError, match="another thread reads"):
+        next(results)
+
+    assert reader.is_alive()  # who came second has ended nothing
+    results.close()
+    reader.join(5)
+    assert not reader.is_alive()
+
+
+def test_a_reader_may_follow_another():
+    results = AgentClient(ScriptedTransport(*[answered] * 3)).map(echoes(3), URL)
+    read = [next(results).text]
+    for _ in range(2):
+        other = threading.Thread(target=lambda: read.append(next(results).text))
+        other.start()
+        other.join(5)
+
+    assert read == ["echo 0", "echo 1", "echo 2"]
+    assert list(results) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="any size of a stack is granted there")
+def test_a_thread_that_cannot_be_had_is_the_error_of_its_task():
+    before = threading.stack_size()
+
+    def tasks():
+        for number, one in enumerate(echoes(5)):
+            # No system has memory for a stack of this size.
+            threading.stack_size(1 << 46 if number == 2 else before)
+            yield one
+
+    try:
+        client = AgentClient(ScriptedTransport(*[answered] * 5))
+        results = list(client.map(tasks(), URL, max_in_flight=1))
+    finally:
+        threading.stack_size(before)
+
+    assert [type(result) for result in results] == [Task, Task, RuntimeError, Task, Task]
+    assert "thread" in str(results[2])
 
 
 def test_context_variables_travel():
@@ -411,6 +502,86 @@ def test_a_pause_that_the_agent_asks_for_is_kept():
         ScriptedTransport(reply(status=503, headers={"retry-after": "3600"}, body=b""))
     ).map([task("a")], URL)
     assert isinstance(too_long, TransportRemoteError)
+
+
+def asking_for(pause: str) -> Any:
+    return reply(status=503, headers={"retry-after": pause}, body=b"")
+
+
+FAR = "Fri, 31 Dec 9999 23:59:59 GMT"
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("pause", ["3600", "1" + "0" * 30, "9" * 400, FAR])
+def test_nobody_waits_for_an_agent_that_wants_to_be_left_alone_for_long(pause, ordered):
+    transport = ScriptedTransport(*[asking_for(pause)] * 4)
+    tasks = (task(str(number)) for number in range(20))
+
+    began = time.monotonic()
+    results = list(
+        AgentClient(transport).map(tasks, URL, max_in_flight=2, timeout=2, ordered=ordered)
+    )
+
+    assert time.monotonic() - began < 2
+    assert len(results) == 20
+    assert {(type(result), result.status_code) for result in results} == {
+        (TransportRemoteError, 503)
+    }
+    assert all(result.retry_after > 3000 for result in results)
+    # Those that were not sent say so.
+    assert len(transport.calls) <= 2
+    unsent = [result for result in results if "was not sent to http://agent.test" in str(result)]
+    assert len(unsent) == 20 - len(transport.calls)
+    assert {result.attempt_count for result in unsent} == {0}
+
+
+def test_what_waits_to_be_sent_again_is_not_kept_by_a_longer_pause():
+    transport = ScriptedTransport(asking_for("2"), asking_for("3600"))
+
+    began = time.monotonic()
+    results = list(AgentClient(transport).map(echoes(2), URL, max_in_flight=2))
+
+    assert time.monotonic() - began < 1.5
+    assert [result.status_code for result in results] == [503, 503]
+
+
+def test_a_task_that_was_not_sent_waits_for_longer_than_its_own_budget():
+    """How long is a setting; the budget begins when the task is sent."""
+    policy = RetryPolicy(max_retry_after=0)
+    for options, last in ({}, "sent"), ({"retry": policy}, "refused"):
+        transport = ScriptedTransport(asking_for("1"), answered)
+        client = AgentClient(transport).with_options(**options)
+
+        first, second = client.map(echoes(2), URL, max_in_flight=1, timeout=0.5)
+
+        assert isinstance(first, TransportRemoteError)
+        assert isinstance(second, Task if last == "sent" else TransportRemoteError)
+        assert len(transport.calls) == (2 if last == "sent" else 1)
+
+
+def test_an_agent_that_is_left_alone_does_not_keep_the_tasks_of_another(client, wsgi_server):
+    def alone(environ, start_response):
+        headers = [("Content-Length", "0"), ("Retry-After", "3600")]
+        start_response("503 Service Unavailable", headers)
+        return [b""]
+
+    with Counting().serve("http://127.0.0.1:0") as server:
+        urls = [wsgi_server(alone), server.url]
+        results = list(client.map(echoes(30), urls, max_in_flight=2, timeout=5))
+
+    assert sum(isinstance(done, Task) for done in results) >= 28
+
+
+@pytest.mark.parametrize("is_generator", [True, False])
+def test_the_end_does_not_wait_for_a_pause_in_which_nothing_is_left_to_send(is_generator):
+    transport = ScriptedTransport(asking_for("20"))
+    tasks = (one for one in echoes(1)) if is_generator else echoes(1)
+
+    began = time.monotonic()
+    (result,) = AgentClient(transport).map(tasks, URL, max_in_flight=1, timeout=0.5)
+
+    assert isinstance(result, TransportRemoteError)
+    assert time.monotonic() - began < 5
 
 
 def test_another_agent_goes_on_while_one_is_busy(client, wsgi_server):

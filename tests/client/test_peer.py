@@ -99,6 +99,48 @@ def test_a_task_that_failed_is_an_error_that_has_it(state):
     assert isinstance(caught.value, RuntimeError)
 
 
+def back(state: str, *parts: Part) -> Any:
+    """Return a task that comes back in a state."""
+    task = Task("t-1", artifacts=[Artifact(parts=list(parts))])
+    return reply({**task.to_dict(), "state": state})
+
+
+STRANGE = ["rejected", "error", "auth-required"]
+
+
+@pytest.mark.parametrize("state", STRANGE)
+def test_what_came_back_in_a_state_of_nobody_is_an_error(state):
+    agent, _ = peer(back(state, Part("infer_output", "go away")))
+
+    with pytest.raises(TaskExecutionError, match=state) as caught:
+        agent.invoke("question")
+
+    assert caught.value.task.state_text == state
+
+
+@pytest.mark.parametrize("state", STRANGE)
+def test_what_a_tool_left_in_such_a_task_is_no_result(state):
+    output = Part.from_dict({"type": "tool_output", "content": {"call_id": "c-1", "result": 3}})
+    agent, _ = peer(back(state, output))
+
+    with pytest.raises(TaskExecutionError, match=state):
+        agent.call_tool("add")
+
+
+@pytest.mark.parametrize("state", ["submitted", "working", "unknown"])
+def test_an_answer_of_an_agent_that_leaves_the_state_alone_counts(state):
+    """As for ProtoLink's own peer: its handlers need not change it."""
+    agent, _ = peer(back(state, Part("infer_output", "done")))
+
+    assert agent.invoke("question") == "done"
+
+
+def test_a_question_in_return_is_an_answer():
+    agent, _ = peer(done(Part.text("which one?"), state="input-required", artifact=False))
+
+    assert agent.invoke("question") == "which one?"
+
+
 @pytest.mark.parametrize("message", [None, 5, {"role": "user"}, b"hi"])
 def test_a_question_is_a_text_or_a_message(message):
     agent, transport = peer()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import queue
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -22,9 +24,10 @@ from protolink_sync.errors import (
     TransportRemoteError,
     TransportTimeoutError,
 )
-from protolink_sync.models import AgentCard
+from protolink_sync.models import AgentCard, Task
+from protolink_sync.security import APIKey
 from protolink_sync.testing import ScriptedTransport, reply, silence
-from protolink_sync.transport import HTTPTransport
+from protolink_sync.transport import HTTPTransport, SSEJSONRPCTransport
 from tests.aio.silent import SilentPeer
 
 KINDS = ["http", "websocket", "grpc"]
@@ -255,6 +258,50 @@ def test_leaving_does_not_wait_for_a_heartbeat_that_hangs():
     assert time.monotonic() - left < 0.3
 
 
+def test_an_error_of_the_callers_own_does_not_end_the_heartbeats():
+    """Without a further heartbeat the registry would drop the agent."""
+    asked = itertools.count(1)
+
+    def credentials(origin, refresh):
+        if next(asked) == 3:  # after registering and the first heartbeat
+            raise ConnectionResetError("the identity provider is gone for a moment")
+        return {"Authorization": "Bearer token"}
+
+    errors: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+
+    def answer(call):
+        errors.put(place.error)
+        return reply({"status": "ok"})
+
+    transport = ScriptedTransport(
+        reply({"status": "ok"}),
+        *[answer] * 200,
+        url="http://agent.test",
+        credentials=credentials,
+    )
+    place = RegistryClient(transport).registered(card("a"), interval=0.02)
+    with place:
+        assert errors.get(timeout=5) is None
+        assert isinstance(errors.get(timeout=5), ConnectionResetError)
+        assert errors.get(timeout=5) is None
+
+
+def test_what_breaks_the_block_is_not_hidden_by_an_error_of_the_callers_own():
+    asked = itertools.count(1)
+
+    def credentials(origin, refresh):
+        if next(asked) == 2:
+            raise ConnectionResetError("the identity provider is gone")
+        return {}
+
+    transport = ScriptedTransport(
+        reply({"status": "ok"}), url="http://agent.test", credentials=credentials
+    )
+
+    with pytest.raises(KeyError), RegistryClient(transport).registered(card("a")):
+        raise KeyError("the block's own")
+
+
 def test_a_registration_is_entered_once():
     ok = reply({"status": "ok"})
     registry = RegistryClient(ScriptedTransport(ok, ok, url="http://agent.test"))
@@ -313,6 +360,117 @@ def test_a_name_needs_a_registry_and_an_address_none(client, agent_peer, http_re
     assert client.peer(card("x", agent_peer.url)).invoke("hi") == "the mock model says hi"
     # An address is not looked up, registry or not.
     assert client.peer(agent_peer.url, registry=http_registry).url == agent_peer.url
+
+
+def registry_naming(url: str, at: str = "http://registry.test") -> RegistryClient:
+    """Return a registry that names one address for an agent, whoever asks."""
+    found = reply([card("kitchen", url).to_dict()])
+    return RegistryClient(ScriptedTransport(*[found] * 10, url=at))
+
+
+WAYS = [
+    lambda agent: agent.invoke("hi", timeout=0.5),
+    lambda agent: agent.invoke_typed("hi", int, timeout=0.5),
+    lambda agent: agent.call_tool("add", a=1),
+    lambda agent: agent.run_task(Task.create("hi"), timeout=0.5),
+    lambda agent: agent.stream("hi", timeout=0.5),
+    lambda agent: agent.card,
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"credentials": "s3cret"}, "credentials="),
+        ({"credentials": APIKey("s3cret")}, "credentials="),
+        ({"headers": {"X-Team": "t0psecret"}}, "X-Team"),
+        (
+            {"credentials": {"http://other.test": "s3cret"}, "headers": {"X-Team": "t0psecret"}},
+            "X-Team",
+        ),
+    ],
+)
+def test_an_address_that_only_a_registry_names_is_shown_no_secret(way, settings, named):
+    with SilentPeer() as stranger, SSEJSONRPCTransport(timeout=0.5, **settings) as transport:
+        agent = AgentClient(transport).peer("kitchen", registry=registry_naming(stranger.url))
+
+        with pytest.raises(ValueError, match="nothing was sent") as caught:
+            way(agent)
+
+        assert named in str(caught.value)
+        assert repr(stranger.url) in str(caught.value)  # what to write into a mapping
+        assert "s3cret" not in str(caught.value)
+        assert "t0psecret" not in str(caught.value)
+        assert agent.url == stranger.url  # looking it up shows nothing
+        assert stranger.asked.empty()
+
+
+def test_the_headers_of_a_view_do_not_go_to_a_stranger_either(client):
+    with SilentPeer() as stranger:
+        view = client.with_options(headers={"X-Team": "t0psecret"})
+
+        with pytest.raises(ValueError, match="X-Team"):
+            view.peer("kitchen", registry=registry_naming(stranger.url)).invoke("hi")
+
+        assert stranger.asked.empty()
+
+
+def head_sent(stranger: SilentPeer, settings: Any, registry: RegistryClient) -> str:
+    """Return the head of the request that an agent gets whose name is looked up."""
+    with HTTPTransport(timeout=0.3, **settings) as transport, pytest.raises(TransportTimeoutError):
+        AgentClient(transport).peer("kitchen", registry=registry).invoke("hi")
+    return stranger.asked.get(timeout=5)
+
+
+def test_what_is_meant_for_the_origin_goes_there():
+    with SilentPeer() as agent:
+        given = {"credentials": {agent.url: "s3cret"}, "headers": {"X-Team": "t0psecret"}}
+
+        head = head_sent(agent, given, registry_naming(agent.url))
+
+    assert "Authorization: Bearer s3cret" in head
+    assert "X-Team: t0psecret" in head
+
+
+def test_a_mapping_without_the_origin_calls_it_without_credentials():
+    with SilentPeer() as agent:
+        head = head_sent(
+            agent, {"credentials": {"http://other.test": "s3cret"}}, registry_naming(agent.url)
+        )
+
+    assert "authorization" not in head.lower()
+
+
+def test_a_callable_is_told_the_origin_and_decides():
+    asked = []
+
+    def credentials(origin, refresh):
+        asked.append(origin)
+
+    with SilentPeer() as agent:
+        head = head_sent(agent, {"credentials": credentials}, registry_naming(agent.url))
+
+        assert asked == [agent.url]
+    assert "authorization" not in head.lower()
+
+
+def test_an_agent_at_the_registrys_own_origin_is_one_that_was_named():
+    with SilentPeer() as agent:
+        registry = registry_naming(f"{agent.url}/kitchen", at=f"{agent.url}/registry")
+
+        head = head_sent(agent, {"credentials": "s3cret"}, registry)
+
+    assert "Authorization: Bearer s3cret" in head
+
+
+def test_an_address_and_a_card_are_named_by_the_caller():
+    with SilentPeer() as agent, HTTPTransport(timeout=0.3, credentials="s3cret") as transport:
+        client = AgentClient(transport)
+        for target in (agent.url, card("kitchen", agent.url)):
+            with pytest.raises(TransportTimeoutError):
+                client.peer(target, registry=registry_naming("http://127.0.0.1:9")).invoke("hi")
+            assert "Authorization: Bearer s3cret" in agent.asked.get(timeout=5)
 
 
 def test_a_call_by_name_has_one_budget(client):

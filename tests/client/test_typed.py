@@ -88,6 +88,86 @@ def test_a_long_answer_is_not_sent_back_whole():
     assert len(prompts(transport)[1]) < 10_000
 
 
+HUGE = "1" + "0" * 400
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "words"),
+    [
+        (int, "[" * 100_000, "nested too deeply"),
+        (list, "[" * 100_000 + "]" * 100_000, "nested too deeply"),
+        (float, HUGE, "too large"),
+        (Total, f'{{"total": {HUGE}}}', "too large"),
+        (float, "1e999", "too large for a float"),
+        (list[float], "[1, -1e999]", "too large for a float"),
+        (float, "NaN", "no JSON"),
+        (int, "9" * 5000, "no JSON"),
+        (set[tuple[list[int], int]], "[[[1], 2]]", "unhashable"),
+    ],
+    ids=["half", "deep", "huge", "huge inside", "inf", "-inf", "NaN", "digits", "no set"],
+)
+def test_what_no_value_can_be_made_of_does_not_fit(kind, text, words):
+    agent, _ = peer(answer(text))
+
+    with pytest.raises(StructuredResponseError, match="does not fit") as caught:
+        agent.invoke_typed("How much?", kind)
+
+    assert words in caught.value.validation_error
+
+
+def test_what_fits_in_no_other_way_is_text_all_the_same():
+    agent, _ = peer(answer("[" * 100_000))
+
+    assert agent.invoke_typed("Draw brackets", float | str) == "[" * 100_000
+
+
+def test_a_deep_answer_that_is_no_text_is_asked_for_again():
+    deep: list[object] = []
+    for _ in range(150):
+        deep = [deep]
+    agent, transport = peer(answer(deep), answer({"total": 3}))
+
+    assert agent.invoke_typed("How much?", Total, max_attempts=2) == Total(3.0)
+    assert "[[[[" in prompts(transport)[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"total": 3}',
+        '```json\n{"total": 3}\n```',
+        '```\n{"total":\n3}\n```',
+        '\n ```json \n\n{"total": 3}\n\n  ```\n\n',
+        '```json\r\n{"total": 3}\r\n```\r\n',
+    ],
+)
+def test_json_may_stand_in_a_block(text):
+    agent, _ = peer(answer(text))
+
+    assert agent.invoke_typed("How much?", Total) == Total(3.0)
+
+
+@pytest.mark.parametrize(
+    "text", ['```python\n{"total": 3}\n```', '```json\n{"total": 3}', "```", "``````", "```\n```"]
+)
+def test_what_is_no_block_of_json_does_not_fit(text):
+    agent, _ = peer(answer(text))
+
+    with pytest.raises(StructuredResponseError, match="no JSON"):
+        agent.invoke_typed("How much?", Total)
+
+
+@pytest.mark.parametrize("run", ["\n", " ", "`", "```\n"])
+@pytest.mark.parametrize("size", [200, 100_000])
+def test_a_long_answer_is_read_at_once(run, size):
+    agent, _ = peer(answer("```\n" + run * (size // len(run)) + "x"))
+
+    before = time.process_time()
+    with pytest.raises(StructuredResponseError):
+        agent.invoke_typed("How much?", Total)
+    assert time.process_time() - before < 0.5
+
+
 def came_back(state: TaskState, *texts: str) -> Step:
     task = Task("t-1", state, [Message.user("asked"), *map(Message.agent, texts)])
     return reply(task.to_dict())

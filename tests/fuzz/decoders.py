@@ -8,6 +8,7 @@ import hashlib
 import http.client
 import io
 import json
+import math
 import random
 import time
 import zlib
@@ -19,7 +20,8 @@ import attrs
 from protolink_sync import models
 from protolink_sync.a2a.client._reader import Reader
 from protolink_sync.a2a.wire import AgentCard, WireDialect, dialect_of, jsonrpc, select
-from protolink_sync.errors import ProtoLinkError
+from protolink_sync.client._typed import AnswerType
+from protolink_sync.errors import ModelError, ProtoLinkError
 from protolink_sync.models import events as run_events
 from protolink_sync.server import http1
 from protolink_sync.server.refusal import RefusedError
@@ -272,6 +274,21 @@ def _read_native(value: Any) -> int:
             read = kind.from_dict(value)
             written = read.to_dict()
             assert kind.from_dict(written).to_dict() == written
+            if isinstance(read, models.Task):
+                read.get_output(read.text)
+    return 0
+
+
+_TYPES = tuple(AnswerType(kind) for kind in (int, float, str | None, list[float], set[Any]))
+
+
+def _read_typed(data: bytes) -> int:
+    """Read as an answer of each type."""
+    text = data.decode("latin-1")
+    for kind in _TYPES:
+        with contextlib.suppress(ModelError):
+            value = kind.read(text)
+            assert not isinstance(value, float) or math.isfinite(value)
     return 0
 
 
@@ -326,6 +343,7 @@ DECODERS = (
     Decoder("http answer", _json_bytes(seeds.NATIVE), _read_http_answer, (ProtoLinkError,)),
     Decoder("retry-after", _bytes(seeds.RETRY_AFTER), _read_retry_after, ()),
     Decoder("models", _values(seeds.NATIVE), _read_native, (ProtoLinkError,)),
+    Decoder("typed answer", _bytes(seeds.ANSWERS), _read_typed, ()),
     Decoder("run event", _values(seeds.NATIVE), _read_run_event, (ProtoLinkError,)),
     Decoder("json-rpc", _json_bytes(seeds.RPC), _read_rpc, (ProtoLinkError, ValueError)),
     Decoder("a2a", _values(seeds.A2A), _read_a2a, (ProtoLinkError,)),

@@ -186,6 +186,14 @@ REQUESTS: list[bytes] = [
     b"GET http://h/x?y=%20 HTTP/1.0\r\nConnection: keep-alive, x\r\nA_B: c",
 ]
 
+ANSWERS: list[bytes] = [
+    b"5",
+    b"[1.5, 2e3]",
+    b"```json\n[1, 2]\n```",
+    b"\n```\r\n -0.5\r\n```\n",
+    b"```\n7\n",
+]
+
 RETRY_AFTER: list[bytes] = [
     b"5",
     b"Thu, 01 Jan 1970 00:01:00 GMT",

@@ -195,7 +195,23 @@ def test_raise_for_status_raises_for_failed_and_canceled(task, told):
     assert caught.value.task is task
 
 
-@pytest.mark.parametrize("state", ["submitted", "working", "input-required", "completed"])
+@pytest.mark.parametrize("state", ["rejected", "error", "Completed"])
+def test_raise_for_status_raises_for_a_word_that_nobody_knows(state):
+    """It may be a failure, and must not pass for a success."""
+    data = {"id": "t", "state": state, "metadata": {"error": "no key"}}
+    task = Task.from_dict(data)
+
+    with pytest.raises(TaskExecutionError) as caught:
+        task.raise_for_status()
+
+    assert caught.value.message == f"Task 't' {state}: no key"
+    assert caught.value.task is task
+
+
+KNOWN = ["submitted", "working", "input-required", "completed", "unknown"]
+
+
+@pytest.mark.parametrize("state", KNOWN)
 def test_raise_for_status_returns_any_other_task(state):
     task = Task(state=state)
 

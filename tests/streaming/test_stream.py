@@ -187,6 +187,15 @@ def test_whatever_a_source_raises_reaches_the_reader(error):
     assert source.closed_with is error
 
 
+def test_a_source_that_raises_stop_iteration_has_not_come_to_its_end():
+    """As it is, a loop would take it for the end: a failure would look like a success."""
+    stream, _ = stream_of([1], StopIteration())
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            list(stream)
+
+
 def test_a_source_that_fails_to_close_does_not_keep_the_reader(monkeypatch):
     told = []
     monkeypatch.setattr(threading, "excepthook", told.append)
@@ -375,7 +384,7 @@ def test_cancel_asks_the_agent_while_the_stream_goes_on():
     asked = []
     canceled = Task.create_infer(prompt="x")
 
-    def cancel(reason, timeout):
+    def cancel(reason, timeout, token):
         asked.append((reason, timeout))
         source.give([final("canceled")], None)
         return canceled
@@ -392,7 +401,7 @@ def test_cancel_asks_the_agent_while_the_stream_goes_on():
 
 
 def test_cancel_at_the_moment_of_the_end_returns_the_finished_task():
-    def cancel(reason, timeout):
+    def cancel(reason, timeout, token):
         source.give([final()], None)
         raise TransportRemoteError("the task is not running")
 

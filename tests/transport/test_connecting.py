@@ -318,6 +318,29 @@ def test_at_most_eight_look_ups_run_at_a_time_those_left_behind_included(monkeyp
         names.wait.set()
 
 
+def test_a_name_is_looked_up_where_no_thread_can_start(monkeypatch):
+    """Python 3.12 starts none at its exit, when a last call is made; and there may be too many."""
+    names = Names(monkeypatch, "127.0.0.1")
+    start = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name == "protolink-resolve":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    parting = reply(headers={"Connection": "close"})
+    with answering(parting) as server, transport() as client:
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        url = f"http://agent.test:{server.port}"
+        answers = [client.send(ASK, url, {}) for _ in range(10)]
+        names.error = socket.gaierror(socket.EAI_NONAME, "no such name")
+        error = failed(client, url=url)
+
+    assert answers == [{"ok": True}] * 10
+    assert {thread for _, thread in names.asked} == {threading.current_thread()}
+    assert type(error) is TransportConnectionError
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_an_address_is_looked_up_by_nobody(monkeypatch, host):
     started: list[str] = []

@@ -277,6 +277,18 @@ def test_an_answer_beyond_the_limit():
     assert "max_response_bytes" in str(error)
 
 
+def test_sizes_that_no_number_has_are_words_of_the_peer():
+    words = f"Received message larger than max ({'9' * 5000} vs. {'9' * 5000})"
+    with (
+        GRPCPeer(answering_with("RESOURCE_EXHAUSTED", words)) as peer,
+        GRPCTransport(peer.url) as client,
+    ):
+        error = failed(client)
+
+    assert type(error) is TransportRemoteError
+    assert "larger than max" in str(error)
+
+
 def test_a_request_beyond_the_peers_limit(start_peer):
     url = start_peer("grpc", "--limit", "max_request_bytes=2000").url
     with AgentClient("grpc") as client, pytest.raises(TransportRemoteError) as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import socket
 import threading
 import time
 import weakref
@@ -86,6 +87,23 @@ def test_two_peers_have_connections_of_their_own():
         assert len(one.connections) == len(other.connections) == 1
 
 
+def test_many_peers_keep_their_connections(monkeypatch):
+    """More than urllib3 keeps pools for; each has two operations, whose routes are its own."""
+    look_up = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda host, *args, **words: look_up("127.0.0.1", *args, **words)
+    )
+    config = TransportConfig(keepalive_interval=None)
+
+    with answering() as server, transport(config=config) as client:
+        urls = [f"http://agent-{number}.test:{server.port}" for number in range(300)]
+        for spec in (ASK, LOOK, ASK):
+            for url in urls:
+                client.send(spec, url, {} if spec is ASK else None)
+
+        assert len(server.connections) == len(urls)
+
+
 def test_operations_of_one_peer_share_its_connection():
     with answering() as server, transport(server) as client:
         client.send(ASK, None, {})
@@ -149,6 +167,25 @@ def test_a_connection_that_is_too_old_is_not_used_again():
         client.send(ASK, None, {})
 
         assert len(server.connections) == 2
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has one clock only")
+def test_a_connection_ages_while_the_machine_sleeps(monkeypatch):
+    """The monotonic clock stands still then; what stands between has forgotten the connection."""
+    real, slept = time.clock_gettime, [0.0]
+
+    def clock(which: int) -> float:
+        return real(which) + (slept[0] if which == time.CLOCK_BOOTTIME else 0.0)
+
+    with answering() as server, transport(server) as client:
+        monkeypatch.setattr(time, "clock_gettime", clock)
+        client.send(ASK, None, {})
+        slept[0] = 3600.0
+        client.send(ASK, None, {})
+        client.send(ASK, None, {})
+
+        assert len(server.connections) == 2
+        assert server.wait_for_end(1) == "client"
 
 
 def test_without_an_interval_no_connection_is_too_old():

@@ -63,6 +63,7 @@ NOT_HTTP = {
     "a length that is no number": (f"{HEAD}Content-Length: many\r\n\r\n{{}}", "content length"),
     "a negative length": (f"{HEAD}Content-Length: -1\r\n\r\n{{}}", "content length"),
     "two lengths": (f"{HEAD}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{{}}", "content length"),
+    "a length of 5,000 digits": (f"{HEAD}Content-Length: {'9' * 5000}\r\n\r\n", "5000 digits"),
 }
 
 
@@ -104,6 +105,7 @@ BAD_CHUNKS = {
     "a negative size": "-1\r\n" + "x" * 100_000,
     "a size with underscores": "1_0\r\n0123456789abcdef\r\n0\r\n\r\n",
     "a size with a prefix": "0x10\r\n0123456789abcdef\r\n0\r\n\r\n",
+    "a size of more digits than any": "f" * 21 + "\r\nhello\r\n0\r\n\r\n",
     "a line of 70 KB": "x" * 70_000,
 }
 
@@ -257,6 +259,31 @@ def test_a_peer_that_sends_interim_replies_for_ever_ends_with_the_budget():
 
     assert isinstance(error, TimeoutError)
     assert error.elapsed == about(0.3)
+
+
+@pytest.mark.parametrize("coding", ["chunked", "gzip, chunked"])
+@pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
+def test_a_reply_without_a_body_is_whole_whatever_its_headers_announce(status, coding):
+    """A peer may tell of the body that it would have sent instead (RFC 9112, 6.1)."""
+    headers = f"Transfer-Encoding: {coding}\r\nContent-Encoding: gzip\r\n"
+    empty = send(f"HTTP/1.1 {status}\r\n{headers}\r\n")
+
+    with answering([empty], reply({"answer": 1})) as server, transport(server) as client:
+        error = failed(client)
+        assert client.send(ASK, None, {}) == {"answer": 1}
+        assert len(server.connections) == 1
+
+    assert isinstance(error, (TransportProtocolError, TransportRemoteError))
+    assert error.elapsed < 5
+
+
+def test_a_last_chunk_behind_a_reply_without_a_body_is_not_the_next_answer():
+    wrong = "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+
+    with answering([send(wrong)], reply({"answer": 1})) as server, transport(server) as client:
+        failed(client)
+        assert client.send(ASK, None, {}) == {"answer": 1}
+        assert len(server.connections) == 2
 
 
 def test_a_switch_of_protocols_that_nobody_asked_for_is_an_error():

@@ -19,6 +19,7 @@ from protolink_sync.transport import HTTPTransport
 from tests.transport.matrix_peer import ASK, Addresses, running_peer
 from tests.transport.matrix_signals import SIGNALS
 from tests.transport.matrix_watch import lines_of
+from tests.transport.scenes import in_fresh_process
 
 _JOIN_LIMIT = 60.0
 
@@ -187,3 +188,57 @@ def test_a_token_is_flat_over_a_hundred_thousand_registrations():
 def test_a_signal_handler_may_cancel_at_any_moment(how):
     """Thousands of times: nothing it reaches may hold a lock that the interrupted code has."""
     assert lines_of("matrix_signals", how)[-1] == f"{how}: {SIGNALS} signals, 0 misses"
+
+
+# ---- no thread --------------------------------------------------------------------------------
+
+NO_THREADS = """
+    import json, socket, threading
+    from protolink_sync import CancelToken, TransportError
+    from protolink_sync.specs import TASK_CANCEL_REQUEST
+    from protolink_sync.transport import HTTPTransport
+
+    start = threading.Thread.start
+
+    def refused(thread):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(0.2)
+    transport = HTTPTransport(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=5)
+    threading.Thread.start = refused
+    for timeout in (5, float("inf")):
+        try:
+            transport.send(TASK_CANCEL_REQUEST, None, {"task_id": "t"}, timeout=timeout)
+        except TransportError as error:
+            print(type(error).__name__, error.retryable, error.url is not None, error)
+    try:
+        listener.accept()
+    except TimeoutError:
+        print("nothing was sent")
+
+    def answer():
+        peer, _ = listener.accept()
+        with peer:
+            peer.recv(65536)
+            peer.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
+            peer.recv(65536)
+
+    threading.Thread.start = start
+    peer = threading.Thread(target=answer)
+    peer.start()
+    print(transport.send(TASK_CANCEL_REQUEST.__class__("ask", "/", "POST"), None, {}))
+    transport.close()
+    peer.join(5)
+    listener.close()
+"""
+
+
+def test_a_call_that_nothing_could_end_is_not_made():
+    """Python 3.12 starts no thread at its exit; and a process may have too many."""
+    first, endless, nothing, later = in_fresh_process(NO_THREADS).splitlines()
+
+    for line in (first, endless):
+        assert line.startswith("TransportError False True nothing could end the call in time")
+        assert "can't create new thread at interpreter shutdown" in line
+    assert (nothing, later) == ("nothing was sent", "{}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import Generic, TypeVar
 
 from protolink_sync._deadline import Deadline
@@ -25,6 +26,7 @@ class Flight(Generic[_Found]):
     def __init__(self) -> None:
         self.found: _Found | None = None
         self.error: Exception | None = None
+        self._pilot = threading.get_ident()
         self._landed = False
         self._waiting: list[Deadline] = []
 
@@ -45,7 +47,15 @@ class Flight(Generic[_Found]):
         Raises:
             CallCancelledError: The token was cancelled.
             TransportTimeoutError: The budget is spent.
+            RuntimeError: The thread that waits is the one that asks: from its own asking it called
+                the agent, as credentials that are a callable may.
         """
+        if self._pilot == threading.get_ident():
+            raise RuntimeError(
+                f"{where}: this call was made from inside another one, which is just asking how "
+                "the agent is called, and both would wait for each other: a credentials callable "
+                "or a hook must not call that agent with the same client"
+            )
         deadline = budget.deadline()
         self._waiting.append(deadline)
         deadline.begin()

@@ -248,12 +248,14 @@ class Messages(Tasks):
                 "push notifications", lambda card: card.capabilities.push_notifications, budget
             )
 
-    def _cancel_streamed(self, id: str, reason: str | None, timeout: float | None) -> Task:
+    def _cancel_streamed(
+        self, id: str, reason: str | None, timeout: float | None, cancel: CancelToken | None
+    ) -> Task:
         metadata = None if reason is None else {"reason": reason}
         try:
-            return self.cancel_task(id, metadata, timeout=timeout)
+            return self.cancel_task(id, metadata, timeout=timeout, cancel=cancel)
         except A2ATaskNotCancelableError:
-            task = self.get_task(id, timeout=timeout)
+            task = self.get_task(id, timeout=timeout, cancel=cancel)
             if not task.is_terminal:
                 raise
             return task

@@ -56,7 +56,7 @@ class A2AEventStream(EventStream):
         source: EventSource,
         *,
         task_id: str | None,
-        cancel_task: Callable[[str, str | None, float | None], Task],
+        cancel_task: Callable[[str, str | None, float | None, CancelToken | None], Task],
         resume: _Resumption | None = None,
         resumes: int = 0,
     ) -> None:
@@ -129,6 +129,9 @@ class A2AEventStream(EventStream):
             ended = error if spent else self._cut  # which has the task as far as it came
             if ended is not error:
                 ended.__cause__ = error
+        except StopIteration as error:  # of a credentials callable; it is no end of the stream
+            ended = RuntimeError("taking the stream up raised StopIteration")
+            ended.__cause__ = error
         if self._end is not None:
             self._end.error = ended  # for every further next
         self._resumes = 0
@@ -258,6 +261,11 @@ class A2AEventStream(EventStream):
             A2ARpcError: The agent did not accept it.
             RuntimeError: No event has told the id of the task yet.
         """
+        return self._ask_to_cancel(reason, timeout, None)
+
+    def _ask_to_cancel(  # type: ignore[override]
+        self, reason: str | None, timeout: float | None, token: CancelToken | None
+    ) -> Task:
         task = self.task
         if task is not None and task.is_terminal:
             return task
@@ -265,7 +273,7 @@ class A2AEventStream(EventStream):
             raise RuntimeError(
                 "the id of this task is not known yet: read an event first (its task_id tells it)"
             )
-        return self._cancel_task(self._task_id, reason, timeout)
+        return self._cancel_task(self._task_id, reason, timeout, token)
 
 
 class OneEvent:

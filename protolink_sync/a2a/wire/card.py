@@ -19,7 +19,7 @@ WELL_KNOWN_PATH = "/.well-known/agent-card.json"
 _BINDING = "JSONRPC"
 _DIALECT_BY_MAJOR = {"0": WireDialect.V0_3, "1": WireDialect.V1_0}
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_IPV6_NETLOC = re.compile(r"\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\](:[0-9]*)?")
+_IPV6_NETLOC = re.compile(r"\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\](:[0-9]*)?")
 
 
 def card_url(base_url: str) -> tuple[str, str]:

@@ -365,6 +365,28 @@ def waiting(client, agent, **words):
 SLOW = {f"GET {NATIVE}": [[{"op": "wait", "event": "go"}, reply("no", status=404)]]}
 
 
+def test_a_call_from_inside_the_asking_does_not_wait_for_itself(agent_of):
+    """A credentials callable that calls the same agent would wait for its own end."""
+    inner = []
+
+    def credentials(origin, refresh):
+        if not inner:
+            inner.append(None)
+            with pytest.raises(RuntimeError, match="from inside another one") as caught:
+                client.send_task(agent.base, asked(), timeout=20)
+            inner[0] = caught.value
+        return {"Authorization": "Bearer token"}
+
+    agent = a2a_only(agent_of)
+    began = time.monotonic()
+    with HTTPTransport(credentials=credentials) as transport:
+        client = AgentClient(transport, a2a=True)
+        assert client.send_task(agent.base, asked(), timeout=20).text == "done"
+
+    assert isinstance(inner[0], RuntimeError)
+    assert time.monotonic() - began < 5
+
+
 def test_who_waits_has_a_token_of_its_own(agent_of, client):
     token = CancelToken()
     agent = a2a_only(agent_of, routes=SLOW)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 
 import pytest
 
@@ -91,6 +92,23 @@ def test_b04_eight_forced_fetches_make_eight_requests_one_at_a_time(meet):
     times = sorted(get.at for get in agent.gets)
     assert len(times) == 8
     assert all(later - earlier >= pause * 0.9 for earlier, later in itertools.pairwise(times))
+
+
+def test_b04_a_fetch_does_not_wait_for_itself(agent_of, client_of):
+    """A credentials callable that calls the agent would keep the fetch waiting that asks it."""
+    agent = agent_of(done())
+
+    def credentials(origin, refresh):
+        client.send_message("hi", timeout=20)
+
+    client = client_of(agent.base, credentials=credentials)
+    began = time.monotonic()
+
+    with pytest.raises(RuntimeError, match="from inside another one"):
+        client.send_message("hi", timeout=20)
+
+    assert time.monotonic() - began < 5
+    assert agent.requests == []
 
 
 def test_b04_nothing_waits_for_a_fetch_but_who_needs_the_card(meet):

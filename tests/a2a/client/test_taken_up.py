@@ -74,6 +74,26 @@ def test_a_gap_that_nobody_fills_is_no_success(meet):
         assert caught.value.task is not None
 
 
+@pytest.mark.parametrize("asked_for", ["SubscribeToTask", "GetTask"])
+def test_credentials_that_raise_stop_iteration_are_no_end_of_the_stream(
+    agent_of, client_of, asked_for
+):
+    first = stream(BEGIN, artifact_update("Hel"))
+    rest = stream(status_update("completed"))
+    agent = agent_of(methods={"SendStreamingMessage": first, "SubscribeToTask": rest})
+    # For the card, the message, and the subscription.
+    tokens = iter(["t"] * (2 if asked_for == "SubscribeToTask" else 3))
+    client = client_of(
+        agent.base, credentials=lambda origin, refresh: {"Authorization": next(tokens)}
+    )
+    events = client.stream_message("hi", resume=1)
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            list(events)
+    assert asked_for not in agent.methods
+
+
 def test_a_stream_without_any_event_is_not_taken_up(meet):
     """Nobody knows then whether the message has arrived, whatever the task says."""
     agent, client = meet(
