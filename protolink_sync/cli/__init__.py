@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -15,6 +16,9 @@ from protolink_sync.cli._exits import INTERRUPTED, exit_code, words_of
 __all__ = ["main"]
 
 _PROGRAM = "protolink-sync"
+
+# How an output may be told to treat what its encoding does not have, so that it raises.
+_EASILY_BROKEN = ("strict", "surrogateescape")
 
 # What the extra brings. rich alone makes no command line, nor does click without it.
 _EXTRA = ("click", "rich")
@@ -30,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 for success, 130 after Ctrl-C; the others by what went wrong, see
         ``protolink-sync --help``. Wrong arguments end with ``SystemExit(2)``.
     """
+    _prepare_outputs()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if all(importlib.util.find_spec(name) for name in _EXTRA):
         from protolink_sync.cli._app import run
@@ -37,6 +42,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _guarded(lambda: run(arguments, _PROGRAM))
     options = _small_parser().parse_args(arguments)
     return _guarded(lambda: _run_demo(options.tasks))
+
+
+def _prepare_outputs() -> None:
+    """Have the outputs take any text, also where one is closed or its encoding knows few."""
+    for name in ("stdout", "stderr"):
+        output = getattr(sys, name)
+        if output is None:
+            # Now, so that it takes the descriptor of what was closed; else a socket would get it.
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(output, io.TextIOWrapper) and output.errors in _EASILY_BROKEN:
+            output.reconfigure(errors="backslashreplace")
 
 
 def _guarded(work: Callable[[], int]) -> int:

@@ -169,7 +169,7 @@ def cancel(url: str, task_id: str, reason: str | None, settings: Settings) -> No
     if settings.output.as_json:
         settings.output.value(task.to_dict())
     else:
-        settings.output.text(f"{task.id}: {_word(task)}")
+        settings.output.line(f"{task.id}: {_word(task)}")
 
 
 COMMANDS = (a2a,)

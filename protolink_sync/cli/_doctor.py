@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from protolink_sync._display import printable
 from protolink_sync.cli._exits import exit_code
 from protolink_sync.cli._settings import Settings, shared
 from protolink_sync.client import CheckReport
+from protolink_sync.wire import one_line
 
 __all__ = ["COMMANDS"]
 
@@ -57,9 +57,9 @@ def _show(report: CheckReport) -> None:
     print(f"{report.url} over {report.transport}\n")
     for step in report.steps:
         took = "" if step.seconds is None else f"  ({step.seconds * 1000:.1f} ms)"
-        print(f"  {_MARKS[step.status]:7} {step.name:9} {printable(step.found)}{took}")
+        print(f"  {_MARKS[step.status]:7} {step.name:9} {one_line(step.found)}{took}")
         if step.hint:
-            print(f"  {'':7} {'':9} -> {printable(step.hint)}")
+            print(f"  {'':7} {'':9} -> {one_line(step.hint)}")
     print("\nall is well" if report.ok else "\nsomething is wrong")
 
 

@@ -25,11 +25,20 @@ class Output:
 
     def value(self, value: Any) -> None:
         """Print one value as a line of JSON."""
-        print(json.dumps(value, ensure_ascii=False), flush=True)
+        line = json.dumps(value, ensure_ascii=False)
+        try:
+            line.encode(sys.stdout.encoding or "utf-8")
+        except UnicodeEncodeError:
+            line = json.dumps(value)
+        print(line, flush=True)
 
     def text(self, text: str, *, end: str = "\n") -> None:
         """Print text as it is, but for what a terminal would obey."""
         print(printable(text), end=end, flush=True)
+
+    def line(self, text: str) -> None:
+        """Print what stands on one line, whatever a peer says."""
+        print(one_line(text), flush=True)
 
     def facts(self, facts: Iterable[tuple[str, Any]]) -> None:
         """Print names and values, those that are empty left out."""
@@ -48,8 +57,8 @@ class Output:
             print("\t".join(row) if titles else ": ".join(row), flush=True)
 
     def note(self, text: str) -> None:
-        """Tell something beside the result."""
-        print(printable(text), file=sys.stderr, flush=True)
+        """Tell something beside the result, on one line."""
+        print(one_line(text), file=sys.stderr, flush=True)
 
 
 def _words(value: Any) -> str:

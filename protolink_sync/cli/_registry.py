@@ -78,7 +78,7 @@ def _show(answer: dict[str, Any], settings: Settings) -> None:
     if settings.output.as_json:
         settings.output.value(answer)
     else:
-        settings.output.text(str(answer["status"]))
+        settings.output.line(str(answer["status"]))
 
 
 COMMANDS = (registry,)

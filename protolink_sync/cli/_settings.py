@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import ipaddress
 import logging
 import os
 import sys
@@ -60,7 +61,12 @@ class Settings:
 
 
 def _is_near(host: str | None) -> bool:
-    return host in ("localhost", "::1") or (host or "").startswith("127.")
+    """Tell whether a host is this machine, as far as its name says so."""
+    try:
+        address = ipaddress.ip_address(host or "")
+    except ValueError:
+        return host == "localhost"
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def shared(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -156,7 +156,7 @@ def cancel(url: str, task_id: str, reason: str | None, settings: Settings) -> No
     if settings.output.as_json:
         settings.output.value(task.to_dict())
     else:
-        settings.output.text(f"{task.id}: {task.state_text}")
+        settings.output.line(f"{task.id}: {task.state_text}")
 
 
 COMMANDS = (card, send, stream, cancel)

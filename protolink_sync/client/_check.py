@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from protolink_sync._deadline import CancelToken, seconds
-from protolink_sync._display import View, bundle
+from protolink_sync._display import View, bundle, printable
 from protolink_sync.errors import (
     A2AClientError,
     AuthenticationError,
@@ -157,9 +157,9 @@ class CheckReport:
         lines = [f"{self.url} over {self.transport}: {'ok' if self.ok else 'not ok'}"]
         for step in self.steps:
             took = "" if step.seconds is None else f" ({step.seconds * 1000:.1f} ms)"
-            lines.append(f"  {step.status:8} {step.name:9} {step.found}{took}")
+            lines.append(f"  {step.status:8} {step.name:9} {_on_one_line(step.found)}{took}")
             if step.hint:
-                lines.append(f"  {'':8} {'':9} -> {step.hint}")
+                lines.append(f"  {'':8} {'':9} -> {_on_one_line(step.hint)}")
         return "\n".join(lines)
 
 
@@ -394,6 +394,11 @@ class _Look:
         middle = statistics.median(took)
         found = f"a card takes {middle * 1000:.1f} ms, at most {max(took) * 1000:.1f} ms"
         return CheckStep("latency", "ok", found, "", middle)
+
+
+def _on_one_line(text: str) -> str:
+    """Return what may hold a peer's words so that they can neither forge a step nor be obeyed."""
+    return " ".join(printable(text).split())
 
 
 def _is_no_card(error: ProtoLinkError | None) -> bool:

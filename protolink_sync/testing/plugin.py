@@ -35,7 +35,8 @@ def recorded(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     """Play a test's exchanges with real agents: ``recorded(HTTPTransport)`` is a transport.
 
     The argument makes the real transport; it is called with ``--protolink-record`` only, which
-    writes ``recordings/<test>.json`` beside the test file. ``mask=`` names secrets.
+    writes ``recordings/<test>.json`` beside the test file. ``mask=`` names secrets. A transport
+    that is there already is played to, and returned: ``recorded(a2a_client.transport)``.
     """
     from protolink_sync.testing import Recorder, ReplayTransport
 
@@ -44,10 +45,11 @@ def recorded(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
 
     with contextlib.ExitStack() as opened:
 
-        def transport(make: Callable[[], Any], *, mask: tuple[str, ...] = ()) -> Any:
+        def transport(made: Any, *, mask: tuple[str, ...] = ()) -> Any:
             if not request.config.getoption("--protolink-record"):
-                return opened.enter_context(ReplayTransport(path))
-            real = opened.enter_context(make())
+                replay = opened.enter_context(ReplayTransport(path))
+                return replay if callable(made) else replay.stand_in_for(made)
+            real = opened.enter_context(made()) if callable(made) else made
             return opened.enter_context(Recorder(path, mask=mask)).watch(real)
 
         yield transport

@@ -8,21 +8,26 @@ import os
 import pathlib
 import threading
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from protolink_sync import errors
-from protolink_sync.errors import TransportError
-from protolink_sync.testing._masking import MASK
-from protolink_sync.testing.recorder import VERSION
+from protolink_sync.errors import A2AClientError, TransportError
+from protolink_sync.testing._matching import (
+    Fresh,
+    bytes_of,
+    origin_of,
+    other_body,
+    other_text,
+    renewed,
+    values_of,
+)
+from protolink_sync.testing.recorder import VERSION, is_credential
 from protolink_sync.transport import Transport, TransportCapabilities
 from protolink_sync.wire import WireReply, WireRequest, envelope, http
 
 __all__ = ["ReplayTransport"]
 
-# Members that are another text in every run. Ids are renewed in the answer; moments are not,
-# because it is their order that tells which item of a task is the latest.
-_IDS = ("id", "idempotency_key", "run_id", "task_id")
-_MOMENTS = ("created_at", "timestamp")
+_Transport = TypeVar("_Transport", bound=Transport)
 
 
 class ReplayTransport(Transport):
@@ -32,9 +37,12 @@ class ReplayTransport(Transport):
     same content. Ids and timestamps, which are new in every run, may differ; the new ids stand
     in the answer. A call that was not recorded raises an ``AssertionError``.
 
+    Calls to an address that was recorded get what was answered there. Any other address is taken
+    for one of the recorded agents at a new place, always the same one.
+
     Args:
         path: The file.
-        url: Address for calls that name none; any address is answered.
+        url: Address for calls that name none.
         timeout: As for every transport.
 
     Raises:
@@ -58,13 +66,35 @@ class ReplayTransport(Transport):
             raise ValueError(f"{self._file} is no recording of version {VERSION}")
         # Each form of the wire has its codec; a transport's class has one, this one either.
         self._codec = http if recording["form"] == "http" else envelope  # type: ignore[misc]
+        # And which protocols a client speaks depends on what carries them.
+        self.transport_type = recording.get("transport") or "replay"  # type: ignore[misc]
         self._unplayed: list[dict[str, Any]] = recording["exchanges"]
+        self._known = {entry.get("url") for entry in self._unplayed}
+        self._moved: dict[str, str] = {}
+        self._stood_in_for: list[Any] = []
         self._playing = threading.Lock()
 
     @property
     def unused(self) -> int:
         """How many exchanges were not played."""
         return len(self._unplayed)
+
+    def stand_in_for(self, transport: _Transport) -> _Transport:
+        """Answer the calls of a transport from now on, until this one is closed, and return it.
+
+        Args:
+            transport: One that your code has made, such as ``client.transport`` of an
+                ``A2AClient``.
+
+        Raises:
+            ValueError: It has another form of calls than those that were recorded.
+        """
+        one: Any = transport
+        if one._codec is not self._codec:
+            raise ValueError(f"{self._file.name} has no calls of {transport.transport_type!r}")
+        one._exchange, one._open_stream = self._exchange, self._open_stream
+        self._stood_in_for.append(one)
+        return transport
 
     def _settings(self) -> dict[str, Any]:
         return {"path": self._file, "url": self._url, "timeout": self._timeout}
@@ -76,8 +106,13 @@ class ReplayTransport(Transport):
         if "error" in entry:
             raise _raised(entry["error"])
         told = entry["reply"]
-        headers = _renewed(told["headers"], fresh)
-        return WireReply(told["status"], "", headers, _bytes(told["body"], fresh))
+        headers = renewed(told["headers"], fresh)
+        body = (
+            b"".join(b"data: %b\n\n" % bytes_of(event, fresh) for event in told["events"])
+            if "events" in told
+            else bytes_of(told["body"], fresh)
+        )
+        return WireReply(told["status"], "", headers, body)
 
     def _open_stream(self, request: WireRequest, deadline: Any) -> Any:
         entry, fresh = self._find(request, "events")
@@ -85,8 +120,9 @@ class ReplayTransport(Transport):
             raise _raised(entry["error"])
         return _Played(self, entry, fresh, request, deadline)
 
-    def _find(self, request: WireRequest, what: str) -> tuple[dict[str, Any], dict[str, str]]:
-        body = None if request.body is None else _values(request.body)
+    def _find(self, request: WireRequest, what: str) -> tuple[dict[str, Any], Fresh]:
+        body = None if request.body is None else values_of(request.body)
+        path = "" if is_credential(request.path) else request.path
         reasons = []
         with self._playing:
             for entry in self._unplayed:
@@ -94,14 +130,16 @@ class ReplayTransport(Transport):
                     entry["operation"] != request.context.operation
                 ):
                     continue
-                fresh = {entry["request_id"]: request.context.request_id}
+                fresh = Fresh({entry["request_id"]: request.context.request_id})
                 reason = (
-                    f"the path is {request.path!r}, recorded is {entry['path']!r}"
-                    if entry["path"] != request.path and MASK not in entry["path"]
-                    else _difference(entry["body"], body, "$", fresh)
+                    self._elsewhere(entry, request.context.url, fresh)
+                    or other_text(entry["path"], path, "the path")
+                    or other_body(entry["body"], body, fresh)
                 )
                 if reason is None:
                     self._unplayed.remove(entry)
+                    if fresh.origins is not None:
+                        self._moved[fresh.origins[1]] = fresh.origins[0]
                     return entry, fresh
                 reasons.append(reason)
         raise AssertionError(
@@ -109,8 +147,24 @@ class ReplayTransport(Transport):
             f"{reasons[0] if reasons else 'no such call is left in it'}. Record it again"
         )
 
+    def _elsewhere(self, entry: dict[str, Any], url: str, fresh: Fresh) -> str | None:
+        """Return why an exchange was one with another agent, or None; note if the agent moved."""
+        then = entry.get("url")
+        if then is None or then == url:
+            return None
+        was, now = origin_of(then), origin_of(url)
+        there = was + url.removeprefix(now)
+        if url in self._known or self._moved.get(now, was) != was or there in self._known - {then}:
+            return f"the address is {url!r}, recorded is {then!r}"
+        if was in self._moved.values() and now not in self._moved:
+            return f"{then!r}, which is recorded, is another agent by now"
+        fresh.origins = was, now
+        return None
+
     def _close(self) -> None:
-        """Nothing is held."""
+        stood_in_for, self._stood_in_for = self._stood_in_for, []
+        for one in stood_in_for:
+            del one._exchange, one._open_stream
 
 
 class _Played:
@@ -120,11 +174,11 @@ class _Played:
         self,
         transport: ReplayTransport,
         entry: dict[str, Any],
-        fresh: dict[str, str],
+        fresh: Fresh,
         request: WireRequest,
         deadline: Any,
     ) -> None:
-        self._payloads = [_bytes(event, fresh) for event in entry["events"]]
+        self._payloads = [bytes_of(event, fresh) for event in entry["events"]]
         self._entry = entry
         self._ended: Callable[[], Exception] = lambda: transport._ended(deadline, request.context)
         self._deadline = deadline
@@ -146,67 +200,11 @@ class _Played:
         """Nothing is held."""
 
 
-def _difference(then: Any, now: Any, path: str, fresh: dict[str, str]) -> str | None:
-    """Return where a call differs from the recorded one, or None; note which ids are which."""
-    if then == MASK:
-        return None
-    if isinstance(then, dict) and isinstance(now, dict):
-        if then.keys() != now.keys():
-            return f"{path} has the members {sorted(now)}, recorded are {sorted(then)}"
-        found = (_member(then, now, name, path, fresh) for name in then)
-        return next((reason for reason in found if reason is not None), None)
-    if isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
-        pairs = enumerate(zip(then, now, strict=True))
-        found = (_difference(a, b, f"{path}[{n}]", fresh) for n, (a, b) in pairs)
-        return next((reason for reason in found if reason is not None), None)
-    if type(then) is type(now) and then == now:
-        return None
-    if isinstance(then, str) and isinstance(now, str) and MASK in then:
-        return None
-    return f"{path} is {now!r}, recorded is {then!r}"
-
-
-def _member(
-    then: dict[str, Any], now: dict[str, Any], name: str, path: str, fresh: dict[str, str]
-) -> str | None:
-    old, new = then[name], now[name]
-    if isinstance(old, str) and isinstance(new, str):
-        if name in _MOMENTS:
-            return None
-        if name in _IDS:
-            fresh[old] = new
-            return None
-    return _difference(old, new, f"{path}.{name}", fresh)
-
-
-def _values(body: bytes) -> Any:
-    text = body.decode("utf-8", "replace")
-    try:
-        return json.loads(text)
-    except ValueError:
-        return {"text": text}
-
-
-def _renewed(value: Any, fresh: dict[str, str], name: str = "") -> Any:
-    """Return recorded values with this run's ids in the place of the recorded ones."""
-    if isinstance(value, str):
-        is_id = name == "id" or name.endswith(("_id", "-id", "Id"))
-        return fresh.get(value, value) if is_id else value
-    if isinstance(value, list):
-        return [_renewed(item, fresh, name) for item in value]
-    if isinstance(value, dict):
-        return {name: _renewed(item, fresh, name) for name, item in value.items()}
-    return value
-
-
-def _bytes(content: Any, fresh: dict[str, str]) -> bytes:
-    if isinstance(content, dict) and content.keys() == {"text"}:
-        return str(content["text"]).encode()
-    return json.dumps(_renewed(content, fresh), ensure_ascii=False).encode()
-
-
-def _raised(told: dict[str, Any]) -> TransportError:
+def _raised(told: dict[str, Any]) -> TransportError | A2AClientError:
     kind = getattr(errors, told["type"], TransportError)
-    error: TransportError = kind(told["message"])
-    error.retryable = told["retryable"]
+    error: TransportError | A2AClientError = kind(told["message"])
+    for name in told.keys() - {"type", "message", "cause"}:
+        setattr(error, name, told[name])
+    if "cause" in told:
+        error.__cause__ = _raised(told["cause"])
     return error

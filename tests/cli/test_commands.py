@@ -371,16 +371,32 @@ def test_nobody_else_is_shown_the_token(run, cook, monkeypatch, words):
     assert cook.seen == []
 
 
-def test_a_token_that_would_go_out_in_clear_is_warned_of(run, monkeypatch):
+# Names of this machine, and those that only begin like one.
+@pytest.mark.parametrize(
+    ("host", "warned"),
+    [
+        ("agent.example.invalid", True),
+        ("127.evil.invalid", True),
+        ("127.0.0.1.evil.invalid", True),
+        ("[2001:db8::1]", True),
+        ("192.0.2.1", True),
+        ("localhost", False),
+        ("127.0.0.2", False),
+        ("[::1]", False),
+        ("[0:0:0:0:0:0:0:1]", False),
+        ("[::ffff:127.0.0.1]", False),
+    ],
+)
+def test_a_token_that_would_go_out_in_clear_is_warned_of(run, monkeypatch, host, warned):
     def unknown(*_args, **_more):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     monkeypatch.setenv("PROTOLINK_TOKEN", "hush")
-    code, _, err = run("card", "http://agent.example.invalid")
+    code, _, err = run("card", f"http://{host}:1")
 
     assert code == 3
-    assert "without encryption" in err
+    assert ("without encryption" in err) == warned
     assert "hush" not in err
 
 

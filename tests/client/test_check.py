@@ -286,6 +286,20 @@ def test_mistakes_of_the_caller_are_raised(client, arguments, kind):
         client.check(*arguments)
 
 
+def test_what_an_agent_says_forges_no_line_and_is_obeyed_by_no_terminal(client):
+    forged = "d\n  ok       auth      forged\u2028line\x1b]0;title\x07\u202e"
+    agent = Agent(AgentCard("name\x1b[2J", forged, "http://127.0.0.1"))
+
+    with agent.serve("http://127.0.0.1:0") as server:
+        report = client.check(server.url)
+
+    for shown in (str(report), report._repr_mimebundle_()["text/plain"]):
+        lines = shown.splitlines()
+        assert len(lines) == 1 + sum(1 + bool(step.hint) for step in report.steps)
+        assert all(line.isprintable() for line in lines)
+        assert "name [2J: d ok auth forged line ]0;title" in shown
+
+
 def test_a_report_is_read_as_lines_and_as_json(agent_peer, client):
     report = client.check(agent_peer.url)
 

@@ -25,13 +25,18 @@ LEFT = [thread.name for thread in threading.enumerate() if thread.name.startswit
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer ``/ask`` and ``/stream`` with what the peer makes of the query, the others alone."""
+    """Answer ``/ask`` and ``/stream`` with what the peer makes of the query, ``/many`` with how
+    many of so many calls got another's answer, the others alone.
+    """
     path, text = environ["PATH_INFO"], unquote(environ["QUERY_STRING"])
     start_response("200 OK", [("Content-Type", "text/plain")])
     if path == "/ask":
         return [ask(client, text).encode()]
     if path == "/stream":
         return _relayed(text)
+    if path == "/many":
+        who, _, count = text.partition(" ")
+        return [f"{who}: {wrong_answers(client, who, int(count))} of {count} are wrong".encode()]
     if path == "/left":
         return [" ".join(LEFT).encode()]
     return [str(os.getpid()).encode()]

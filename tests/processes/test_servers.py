@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from protolink_sync import AgentCard, Task
+from protolink_sync.server import Agent
 from tests.cases.play import reply, task_json
 from tests.cases.server import ScriptedServer
 from tests.processes.calls import Peer, wait_until
@@ -18,8 +20,12 @@ from tests.transport.scenes import Calling
 
 pytestmark = [pytest.mark.slow, posix, needs("gunicorn")]
 
-REQUESTS = 400
+REQUESTS = 150
 BROWSERS = 8
+
+# Of one server of each kind: so many requests, each of which makes so many calls.
+MANY_REQUESTS = 80
+CALLS_IN_EACH = 125
 
 # name -> (command, how many calls its workers may make at a time)
 SERVERS = {
@@ -40,7 +46,7 @@ SERVERS = {
         8,
     ),
 }
-ALSO_OVER_WSS = ["gunicorn gthread --preload", "gunicorn gevent --preload", "uwsgi"]
+ONE_OF_EACH = ["gunicorn gthread --preload", "gunicorn gevent --preload", "uwsgi"]
 
 
 def named(names: Iterable[str], *others: str) -> list[object]:
@@ -53,7 +59,7 @@ def named(names: Iterable[str], *others: str) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize(("name", "wire"), [*named(SERVERS, "http"), *named(ALSO_OVER_WSS, "wss")])
+@pytest.mark.parametrize(("name", "wire"), [*named(SERVERS, "http"), *named(ONE_OF_EACH, "wss")])
 def test_every_answer_goes_to_who_asked(name, wire, counted_peer, tmp_path):
     command, at_a_time = SERVERS[name]
     peer, proxy = counted_peer(wire)
@@ -67,6 +73,41 @@ def test_every_answer_goes_to_who_asked(name, wire, counted_peer, tmp_path):
         assert proxy.total <= at_a_time + 3
         assert server.stop() == 0, server.log()
     assert wait_until(lambda: proxy.open == 0), "a worker has left a connection open"
+
+
+class Echo(Agent):
+    """A quick peer, which a real one is not; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        super().__init__(AgentCard("echo", "says what it is told", "http://127.0.0.1"))
+
+    def handle_task(self, task: Task) -> Task:
+        text = task.messages[-1].text.removeprefix("echo ")
+        self.asked.append(text)
+        return task.complete(text)
+
+
+@pytest.mark.parametrize("name", named(ONE_OF_EACH))
+def test_no_answer_of_ten_thousand_goes_to_another(name, tmp_path):
+    command, at_a_time = SERVERS[name]
+    asked = [f"browser-{number}" for number in range(MANY_REQUESTS)]
+    right = [f"{who}: 0 of {CALLS_IN_EACH} are wrong" for who in asked]
+    assert MANY_REQUESTS * CALLS_IN_EACH == 10_000
+
+    echo = Echo()
+    with echo.serve("http://127.0.0.1:0") as agent:
+        peer = Peer("http", agent.url)
+        with Server(command(), peer, tmp_path) as server, ThreadPoolExecutor(BROWSERS) as browsers:
+            answers = list(
+                browsers.map(lambda who: server.get("/many", f"{who} {CALLS_IN_EACH}"), asked)
+            )
+
+            assert answers == right
+            calls = [text for text in echo.asked if text.startswith("browser-")]
+            assert len(calls) == len(set(calls)) == 10_000, "a call was lost, or sent twice"
+            assert agent.connections <= at_a_time + 3
+            assert server.stop() == 0, server.log()
 
 
 @pytest.mark.parametrize("wire", ["http", "wss", "sse"])

@@ -13,6 +13,7 @@ import protolink_sync
 TESTS = """
     import pytest
     from protolink_sync import AgentClient, Task
+    from protolink_sync.a2a import A2AClient
     from protolink_sync.transport import HTTPTransport
 
     @pytest.fixture
@@ -27,6 +28,11 @@ TESTS = """
     def test_recorded(recorded, word):
         client = AgentClient(recorded(HTTPTransport))
         assert client.send_task("URL", Task.create(f"echo {word}")).text == word
+
+    def test_recorded_a2a(recorded):
+        with A2AClient("URL") as client:
+            recorded(client.transport)
+            assert client.send_message("echo hi").text == "hi"
 """
 
 
@@ -46,19 +52,21 @@ def run(folder: pathlib.Path, *options: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_fixtures_fake_record_and_play(tmp_path, agent_peer):
+def test_fixtures_fake_record_and_play(tmp_path, shared_peer):
+    url = shared_peer("http", "--a2a").url
     test = tmp_path / "test_mine.py"
-    test.write_text(textwrap.dedent(TESTS.replace("URL", agent_peer.url)))
+    test.write_text(textwrap.dedent(TESTS.replace("URL", url)))
 
     first = run(tmp_path, "--protolink-record")
     # Played to an address where nobody answers.
-    test.write_text(test.read_text().replace(agent_peer.url, "http://127.0.0.1:1"))
+    test.write_text(test.read_text().replace(url, "http://127.0.0.1:1"))
     second = run(tmp_path)
 
     assert first.returncode == 0, first.stdout
     assert second.returncode == 0, second.stdout
-    assert [file.name for file in (tmp_path / "recordings").iterdir()] == [
-        "test_recorded_a_b_.json"
+    assert sorted(file.name for file in (tmp_path / "recordings").iterdir()) == [
+        "test_recorded_a2a.json",
+        "test_recorded_a_b_.json",
     ]
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 
 import pytest
 
-from protolink_sync import AgentClient, connect
+from protolink_sync import AgentCard, AgentClient, BasicAuth, connect
 from protolink_sync.errors import (
     CallCancelledError,
     TransportConnectionError,
+    TransportProtocolError,
     TransportRemoteError,
     TransportTimeoutError,
 )
 from protolink_sync.models import Message, Task, TaskState
+from protolink_sync.server import Agent
 from protolink_sync.testing import FakeAgent, Recorder, ReplayTransport
 from protolink_sync.transport import HTTPTransport, get_transport
 
@@ -168,6 +172,138 @@ def test_secrets_are_not_written(tmp_path):
     played = peer.invoke("for Ada Lovelace", context={"metadata": {"api_key": "another"}})
     assert played["access_token"] == played["nested"][0]["Password"] == "***"
     assert played["echo"] == "you are ***"
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_secrets_of_headers_are_not_written_when_they_come_back(tmp_path, kind):
+    """Nobody has told that they are secrets; a password also as it was before it was encoded."""
+    path = tmp_path / "calls.json"
+    shown: list[str] = []
+
+    def authenticate(environ):
+        names = ("HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_X_TENANT", "HTTP_COOKIE")
+        shown[:] = [environ[name] for name in names]
+        return "ada"
+
+    card = AgentCard("echo", "says what it was shown", "http://127.0.0.1")
+    agent = Agent(card, authenticate=authenticate)
+    agent.infer(lambda prompt: {"shown": [*shown, "pa55word", "ca11er"], "true": "json"})
+    headers = {"X-Api-Key": "k3y5", "X-Tenant": "t3nant-of-mine", "Cookie": "session=c00kie-1; a=b"}
+    with (
+        agent.serve("http://127.0.0.1:0") as server,
+        get_transport(
+            kind,
+            credentials=BasicAuth("ada", "pa55word"),
+            headers={**headers, "X-Short": "true", "Accept-Language": "json"},
+        ) as transport,
+        Recorder(path) as recorder,
+    ):
+        client = AgentClient(recorder.watch(transport)).with_options(
+            headers={"X-Later": "ca11er-2"}
+        )
+        real = client.send_infer_task("hi ca11er-2", server.url).get_output()
+    text = path.read_text()
+
+    assert real["shown"][1] == "k3y5"
+    secrets = [*real["shown"][:5], real["shown"][0].split()[1], "c00kie-1", "ca11er-2"]
+    assert [secret for secret in secrets if secret in text] == []
+    assert '"true": "json"' in text
+
+
+def test_half_an_emoji_does_not_lose_the_recording(tmp_path):
+    path = tmp_path / "calls.json"
+
+    def use(transport, url):
+        client = AgentClient(transport)
+        return [client.send_task(url, task(text)).text for text in ("\udc00", "?")]
+
+    with (
+        FakeAgent("half \ud83d", "whole \U0001f600", url="http://127.0.0.1:0") as agent,
+        HTTPTransport() as transport,
+        Recorder(path) as recorder,
+    ):
+        recorded = use(recorder.watch(transport), agent.url)
+    played = use(ReplayTransport(path), "http://127.0.0.1:1")
+
+    assert played == recorded == ["half \ud83d", "whole \U0001f600"]
+    assert "\U0001f600" in path.read_text(encoding="utf-8")
+
+
+def test_a_text_in_which_something_was_masked_is_no_other_text(tmp_path):
+    path = tmp_path / "calls.json"
+    with (
+        FakeAgent("bought", url="http://127.0.0.1:0") as agent,
+        HTTPTransport() as transport,
+        Recorder(path, mask=["Ada Lovelace"]) as recorder,
+    ):
+        client = AgentClient(recorder.watch(transport))
+        client.send_task(agent.url, task("for Ada Lovelace: buy Faust"))
+
+    client = AgentClient(ReplayTransport(path))
+    with pytest.raises(AssertionError, match="recorded is 'for \\*\\*\\*: buy Faust'"):
+        client.send_task("http://127.0.0.1:1", task("for Ada Lovelace: sell Faust"))
+    assert client.send_task("http://127.0.0.1:1", task("for Bob: buy Faust")).text == "bought"
+
+
+def test_each_agent_is_answered_for_itself(tmp_path):
+    """The same question to two agents, in another order; one of them is at another place now."""
+    path = tmp_path / "calls.json"
+    with (
+        FakeAgent("one", url="http://127.0.0.1:0") as first,
+        FakeAgent("two", url="http://127.0.0.1:0") as second,
+        HTTPTransport() as transport,
+        Recorder(path) as recorder,
+    ):
+        client = AgentClient(recorder.watch(transport))
+        for agent in (first, second, first):
+            client.send_task(agent.url, task("who?"))
+
+    client = AgentClient(ReplayTransport(path))
+    assert client.send_task(second.url, task("who?")).text == "two"
+    assert client.send_task("http://127.0.0.1:1", task("who?")).text == "one"
+    with pytest.raises(AssertionError, match="another agent by now"):
+        client.send_task("http://127.0.0.1:2", task("who?"))
+    assert client.send_task("http://127.0.0.1:1", task("who?")).text == "one"
+
+
+def test_two_forms_do_not_go_into_one_recording(tmp_path):
+    path = tmp_path / "calls.json"
+    with get_transport("http") as one, get_transport("websocket") as other:
+        with Recorder(path) as recorder:
+            recorder.watch(one)
+            with pytest.raises(ValueError, match="two forms"):
+                recorder.watch(other)
+        with ReplayTransport(path) as replay, pytest.raises(ValueError, match="no calls of"):
+            replay.stand_in_for(other)
+
+
+def test_what_is_nested_without_an_end_is_recorded_as_it_came(tmp_path):
+    """And the error is the library's, with a recorder or without."""
+    path = tmp_path / "calls.json"
+    deep = b"[" * 5000
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\nConnection: close\r\n\r\n" + deep
+    told = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+
+        def serve() -> None:
+            wire, _ = server.accept()
+            with wire:
+                wire.recv(65536)
+                wire.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with HTTPTransport() as transport, Recorder(path) as recorder:
+            client = AgentClient(recorder.watch(transport))
+            with pytest.raises(TransportProtocolError) as caught:
+                client.get_agent_card(url)
+            told.append(caught.value.message)
+        thread.join()
+    with pytest.raises(TransportProtocolError) as caught:
+        AgentClient(ReplayTransport(path)).get_agent_card(url)
+
+    assert [caught.value.message] == told
 
 
 def test_a_stream_that_was_left_goes_no_further(shared_peer, tmp_path):

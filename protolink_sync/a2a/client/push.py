@@ -32,7 +32,8 @@ class PushReceiver:
 
     Args:
         on_event: Called with each event, in the thread of the request. What it raises is logged
-            and answered with status 500, so that the agent tries again.
+            and answered with status 500, so that the agent tries again; what ends the request
+            itself, such as ``SystemExit`` or a time-out of gevent, is passed on. No ``async def``.
         token: What ``PushNotificationConfig.token`` was; None asks for none.
         authorization: The ``Authorization`` that agents show, such as ``Bearer ...``; None asks
             for none.
@@ -41,6 +42,7 @@ class PushReceiver:
 
     Raises:
         TypeError: An argument has the wrong type.
+        ValueError: A token or an authorization is empty, or ``max_bytes`` is less than 1.
 
     Source:
         wire/a2a.md 11, B73 to B75.
@@ -60,6 +62,8 @@ class PushReceiver:
         for name, value in (("token", token), ("authorization", authorization)):
             if value is not None and not isinstance(value, str):
                 raise TypeError(f"{name} is a {type(value).__name__}, must be a str or None")
+            if value == "":
+                raise ValueError(f"{name} is empty, so anybody has it; None asks for none")
         if isinstance(expects, str):
             raise TypeError("expects is a str, must be a collection of ids: expects={'...'}")
         if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
@@ -106,10 +110,11 @@ class PushReceiver:
         length = environ.get("CONTENT_LENGTH") or ""
         if not (length.isascii() and length.isdigit()):
             return "411 Length Required", "the request has no Content-Length\n"
-        if int(length) > self._max_bytes:
+        size = _size(length, self._max_bytes)
+        if size > self._max_bytes:
             return "413 Content Too Large", f"a report has at most {self._max_bytes} bytes\n"
-        body = environ["wsgi.input"].read(int(length))
-        if len(body) < int(length):
+        body = environ["wsgi.input"].read(size)
+        if len(body) < size:
             return "400 Bad Request", "the report was cut\n"
         try:
             event = read_notification(json.loads(body))
@@ -129,7 +134,9 @@ class PushReceiver:
         expects = self._expects
         if expects is None:
             return True
-        return bool(expects(task_id)) if callable(expects) else task_id in expects
+        if callable(expects):
+            return bool(_of_plain("expects", expects(task_id)))
+        return task_id in expects
 
     def _take(self, event: StreamEvent, body: bytes) -> tuple[str, str]:
         piece = event.artifact_update is not None
@@ -137,12 +144,15 @@ class PushReceiver:
         if not piece and self._was_seen(digest):
             return "200 OK", "known\n"
         try:
-            self._on_event(event)
+            _of_plain("on_event", self._on_event(event))
         except Exception:
-            with self._lock:
-                self._seen.pop(digest, None)
+            self._forget(digest)
             _log.exception("the receiver of a push notification failed")
             return "500 Internal Server Error", "the receiver failed\n"
+        except BaseException:
+            # The agent gets no answer and tries again: that must not be told to be known.
+            self._forget(digest)
+            raise
         return "200 OK", "taken\n"
 
     def _was_seen(self, digest: bytes) -> bool:
@@ -153,6 +163,26 @@ class PushReceiver:
             if len(self._seen) > _REMEMBERED:
                 self._seen.popitem(last=False)
             return False
+
+    def _forget(self, digest: bytes) -> None:
+        with self._lock:
+            self._seen.pop(digest, None)
+
+
+def _of_plain(name: str, result: Any) -> Any:
+    """Return what a function returned, unless it only promises to do something."""
+    if not hasattr(result, "__await__"):
+        return result
+    if hasattr(result, "close"):  # a coroutine, which nobody will await
+        result.close()
+    raise TypeError(f"{name} is async, and nothing awaits it here: give a plain function")
+
+
+def _size(length: str, limit: int) -> int:
+    """Return the number in a length, or one above the limit for any that is too large."""
+    digits = length.lstrip("0") or "0"
+    # int() refuses texts of thousands of digits.
+    return limit + 1 if len(digits) > len(str(limit)) else int(digits)
 
 
 def _is_same(wanted: str | None, shown: str) -> bool:

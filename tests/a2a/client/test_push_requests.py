@@ -36,6 +36,7 @@ def answer(receiver: PushReceiver, body: bytes = REPORT, **environ: Any) -> str:
         ({"CONTENT_LENGTH": "-5"}, "411"),
         ({"CONTENT_LENGTH": "5x"}, "411"),
         ({"CONTENT_LENGTH": "101"}, "413"),
+        ({"CONTENT_LENGTH": "9" * 5000}, "413"),
         ({"CONTENT_LENGTH": str(len(REPORT) + 1)}, "400"),
     ],
 )
@@ -65,6 +66,38 @@ def test_a_report_that_comes_twice_is_told_once_as_far_back_as_is_remembered():
     assert time.monotonic() - began < 20
 
 
+class Leaves(BaseException):
+    """Ends what runs, as gevent's time-outs and ``sys.exit`` do."""
+
+
+@pytest.mark.parametrize("end", [Leaves, SystemExit, KeyboardInterrupt])
+def test_a_report_whose_handling_is_broken_off_comes_again(end):
+    """The agent tries again because it got no answer; nobody must tell it that all is known."""
+    events: list[Any] = []
+
+    def handle(event: Any) -> None:
+        if not broken:
+            broken.append(True)
+            raise end
+        events.append(event)
+
+    broken: list[bool] = []
+    receiver = PushReceiver(handle)
+    with pytest.raises(end):
+        answer(receiver)
+
+    assert answer(receiver).startswith("200")
+    assert len(events) == 1
+
+
+def test_leading_zeros_are_a_length_like_any_other():
+    events: list[Any] = []
+
+    zeros = "0" * 5000 + str(len(REPORT))
+    assert answer(PushReceiver(events.append), CONTENT_LENGTH=zeros).startswith("200")
+    assert len(events) == 1
+
+
 def test_an_agent_is_told_what_is_wrong_and_not_where_we_explain_it():
     wrong = b'{"statusUpdate": {"taskId": "t", "contextId": "c"}}'
     told: list[bytes] = []
@@ -80,3 +113,26 @@ def test_an_agent_is_told_what_is_wrong_and_not_where_we_explain_it():
 
     assert b"$.statusUpdate" in told[0]
     assert b"errors.html" not in told[0]
+
+
+async def later(_: Any) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("what", ["on_event", "expects"])
+def test_a_function_that_is_async_takes_nothing(what, caplog):
+    """Nothing would have been done, and every task been expected; the agent tries again."""
+    events: list[Any] = []
+    if what == "on_event":
+        assert answer(PushReceiver(later)).startswith("500")
+        assert "on_event is async" in caplog.text
+    else:
+        with pytest.raises(TypeError, match="expects is async"):
+            answer(PushReceiver(events.append, expects=later))  # type: ignore[arg-type]
+    assert events == []
+
+
+@pytest.mark.parametrize("name", ["token", "authorization"])
+def test_an_empty_secret_is_none(name):
+    with pytest.raises(ValueError, match=f"{name} is empty"):
+        PushReceiver(print, **{name: ""})
