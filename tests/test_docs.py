@@ -3,11 +3,10 @@
 A page is one program: its Python blocks run in order and share their names. On the page they call
 an agent at ``http://localhost:8010``; here that is an agent of our own at another port. A block
 with the class ``output`` holds what the program has printed since the last such block; ``...``
-there stands for anything. A block that belongs to a program of its own, or that cannot run, says
-why in a comment above it; the former are run by ``test_docs_programs.py``::
+there stands for anything. A block that is a program of its own says why in a comment above it;
+``test_docs_programs.py`` runs those::
 
     .. run alone: starts processes
-    .. not run: needs a Dask cluster
 """
 
 from __future__ import annotations
@@ -54,7 +53,6 @@ SUBJECTS = [
 ]
 
 _DIRECTIVE = re.compile(r"^(?P<indent> *)\.\. code-block:: (?P<language>\S+)$")
-_NOT_RUN = re.compile(r"^ *\.\. not run: (?P<reason>\S.*)$")
 _ALONE = re.compile(r"^ *\.\. run alone: (?P<reason>\S.*)$")
 _FILE = re.compile(r"# (?:\S*/)?(?P<name>\w+)\.py\n")
 _TYPES = re.compile(r"^ *\.\. types: (?P<code>[a-z-]+), (?P<reason>\S.*)$")
@@ -72,7 +70,6 @@ class Block:
     line: int
     text: str
     options: dict[str, str]
-    not_run: str | None
     alone: str | None
     # What a type checker says of it, for a reason that the page gives.
     types: str | None
@@ -84,14 +81,14 @@ class Block:
     @property
     def file(self) -> str | None:
         """The module that a block of another program is, by its first line, as ``# tasks.py``."""
-        found = _FILE.match(self.text) if self.alone or self.not_run else None
+        found = _FILE.match(self.text) if self.alone else None
         return found["name"] if found else None
 
 
 def blocks(path: pathlib.Path) -> Iterator[Block]:
     """Yield the ``code-block`` directives of a page, in order."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    reason = alone = types = None
+    alone = types = None
     number = 0
     while number < len(lines):
         line = lines[number]
@@ -99,12 +96,11 @@ def blocks(path: pathlib.Path) -> Iterator[Block]:
         found = _DIRECTIVE.match(line)
         if found is None:
             if line.strip():
-                marks = [mark.match(line) for mark in (_NOT_RUN, _ALONE, _TYPES)]
+                marks = [mark.match(line) for mark in (_ALONE, _TYPES)]
                 if not any(marks):
-                    reason = alone = types = None
-                reason = marks[0]["reason"] if marks[0] else reason
-                alone = marks[1]["reason"] if marks[1] else alone
-                types = marks[2]["code"] if marks[2] else types
+                    alone = types = None
+                alone = marks[0]["reason"] if marks[0] else alone
+                types = marks[1]["code"] if marks[1] else types
             continue
         indent = len(found["indent"])
         options: dict[str, str] = {}
@@ -121,8 +117,8 @@ def blocks(path: pathlib.Path) -> Iterator[Block]:
             number += 1
         first += next((n for n, text in enumerate(body) if text.strip()), 0)
         code = textwrap.dedent("\n".join(body)).strip("\n") + "\n"
-        yield Block(found["language"], first, code, options, reason, alone, types)
-        reason = alone = types = None
+        yield Block(found["language"], first, code, options, alone, types)
+        alone = types = None
 
 
 def run_page(
@@ -167,7 +163,7 @@ def run_page(
                 last = block
             if block.language != "python":
                 continue
-            if block.not_run is not None or block.alone is not None:
+            if block.alone is not None:
                 ast.parse(block.text)
                 continue
             # Empty lines before it: a traceback names the line of the page.
@@ -268,10 +264,9 @@ def test_a_block_that_fails_is_found_with_its_line(tmp_path, run):
     assert caught.traceback[-1].lineno == 4  # counted from 0
 
 
-@pytest.mark.parametrize("mark", ["not run", "run alone"])
-def test_a_block_that_is_not_run_must_still_be_python(mark, tmp_path, run):
+def test_a_block_that_is_run_alone_must_be_python(tmp_path, run):
     page = tmp_path / "page.rst"
-    page.write_text(f".. {mark}: a reason\n\n.. code-block:: python\n\n   def\n")
+    page.write_text(".. run alone: a reason\n\n.. code-block:: python\n\n   def\n")
 
     with pytest.raises(SyntaxError):
         run(page)

@@ -51,9 +51,6 @@ pytestmark = pytest.mark.slow
 
 LIMIT = 40.0  # seconds for a program
 
-# Why a block is not run at all. A further reason is a decision: most blocks can run.
-NOT_RUN = {"needs a Dask cluster"}
-
 # What uses the files of a page: a program for each that is not started itself.
 USERS = {
     ("howto/processes.rst", "agents"): "",  # tasks.py imports it
@@ -98,6 +95,7 @@ USERS = {
         print(body.decode() if begun == ["200 OK"] else begun)
     """,
     ("howto/many-calls.rst", "many"): None,
+    ("howto/many-calls.rst", "cluster"): None,
 }
 # Where the files of a page are a package, as those of a Django application.
 PACKAGES = {"howto/wsgi.rst": "shop"}
@@ -309,12 +307,6 @@ def test_a_file_of_a_page_does_what_the_page_says(page, name, url, tmp_path, mon
 
 def test_every_file_of_a_page_is_run():
     assert {(page, block.file) for page in PAGES for block, _ in files_of(page)} == set(USERS)
-
-
-def test_a_block_that_is_not_run_has_a_reason_that_is_known():
-    reasons = {block.not_run for page in PAGES for block in blocks(DOCS / page)}
-
-    assert reasons - {None} == NOT_RUN
 
 
 def test_every_page_that_is_run_elsewhere_is_run_here():

@@ -1,7 +1,7 @@
 """The code of the documentation, of the README and of the examples has the right types.
 
 A page is one module. Its blocks stand in their lines, so an error names the line of the page. A
-block that is run alone, or is not run and begins with a file's name, is a module of its own.
+block that is run alone is a module of its own.
 What a type checker says although the page is right stands above the block, with the reason::
 
     .. types: method-assign, Flask is wrapped this way
@@ -142,7 +142,7 @@ def test_a_wrong_type_and_one_that_is_not_there_any_more_are_found(tmp_path, cac
         "   Task.create_infer(prompt=5)\n\n"
         ".. types: assignment, it was so once\n\n.. code-block:: python\n\n   n = 1\n\n"
         ".. types: operator, on purpose\n\n.. code-block:: python\n\n   'a' + 1\n\n"
-        ".. not run: of another program\n\n.. code-block:: python\n\n   # other.py\n   n.x\n"
+        ".. run alone: of another program\n\n.. code-block:: python\n\n   # other.py\n   n.x\n"
     )
 
     wrong = said_of(list(modules(page)), tmp_path, cache)

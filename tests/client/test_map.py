@@ -843,7 +843,6 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 def test_a_dask_cluster_does(agent_peer, tmp_path):
-    pytest.importorskip("distributed", reason="Dask is large, and in no extra of ours")
     program = tmp_path / "cluster.py"
     program.write_text(CLUSTER)
 
