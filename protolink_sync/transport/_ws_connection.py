@@ -207,14 +207,17 @@ class WebSocketConnection(Cuttable):
         assert library is not None
         library.bound(limit)
         while True:
+            if wire.at == len(wire.buffer):
+                if not wire.fill():
+                    raise WebSocketClosed(None)
+                continue
             missing = 0
             if not library.is_inside_message:
                 texts, wire.at, missing = take_texts(wire.buffer, wire.at, limit)
                 if texts:
                     return texts
             there = len(wire.buffer) - wire.at
-            if there:
-                call.phase = "read"
+            call.phase = "read"
             if missing > _LARGE:
                 return [wire.take(there + missing, header_size(wire.buffer[wire.at + 1]))]
             if missing:
