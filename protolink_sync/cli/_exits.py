@@ -51,7 +51,7 @@ _BY_KIND: tuple[tuple[type[Exception], int], ...] = (
     (TypeError, _USAGE),
 )
 
-_ENDED_BADLY = ("failed", "canceled", "cancelled", "rejected")
+_FINE = ("submitted", "working", "completed", "unknown", "unspecified")
 _WAITING = ("input-required", "input_required", "auth-required", "auth_required")
 
 
@@ -67,9 +67,10 @@ def state_code(state: TaskState | str) -> int:
     (0, 7, 8)
     """
     word = str(getattr(state, "value", state)).lower()
-    if word in _ENDED_BADLY:
-        return _TASK
-    return _INPUT if word in _WAITING else 0
+    if word in _WAITING:
+        return _INPUT
+    # A state of nobody is taken for a failure, as by Task.raise_for_status().
+    return 0 if word in _FINE else _TASK
 
 
 def words_of(error: Exception) -> str:

@@ -51,9 +51,9 @@ def _show_task(task: Task, settings: Settings) -> int:
         output.value(task.to_dict())
     else:
         output.text(task.text)
-        if state_code(task.state):
+        if state_code(task.state_text):
             output.note(f"the task is {task.state_text}")
-    return state_code(task.state)
+    return state_code(task.state_text)
 
 
 @click.command()
@@ -139,9 +139,9 @@ def stream(
                     output.text(piece, end="")
                 output.text("")
         done = events.result()
-    if state_code(done.state):
+    if state_code(done.state_text):
         output.note(f"the task is {done.state_text}")
-    return state_code(done.state)
+    return state_code(done.state_text)
 
 
 @click.command()

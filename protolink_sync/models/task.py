@@ -297,8 +297,8 @@ class Task(Shown, LazyExtra):
         Raises:
             TaskExecutionError: It did; the error's ``task`` is this one.
         """
-        is_strange = self._state_text is not None and self._state_text not in STATE_BY_TEXT
-        if not is_strange and self.state not in (TaskState.FAILED, TaskState.CANCELED):
+        is_known = self._state_text is None
+        if is_known and self.state not in (TaskState.FAILED, TaskState.CANCELED):
             return self
         key = "cancel_reason" if self.state is TaskState.CANCELED else "error"
         reason = self.metadata.get(key)

@@ -322,7 +322,8 @@ def _somebody(principal: Any) -> Hashable | None:
     kind: Any = type(principal)
     # What equals only itself is made for each call: a caller would not find its own tasks again,
     # and what was meant to say whether to let it in (a generator, a future) is never asked.
-    if principal is True or kind.__hash__ is object.__hash__:
+    # So is a method that nobody called.
+    if principal is True or callable(principal) or kind.__hash__ is object.__hash__:
         raise TypeError(
             f"authenticate returned a {kind.__name__}, must return who asks: a name, a number, or "
             "whatever else is equal for the calls of one caller and of no other"

@@ -105,6 +105,7 @@ class Reply(http.client.HTTPResponse):
         self.will_close = (
             self._ends_connection()
             or (self.length is None and not self.chunked)
+            or self._is_framed_doubtfully()
             or status == _SWITCHING_PROTOCOLS
         )
 
@@ -151,6 +152,14 @@ class Reply(http.client.HTTPResponse):
         if coding not in ("", "chunked", "identity"):
             raise http.client.HTTPException(f"unknown transfer encoding {coding!r}")
         return coding == "chunked"
+
+    def _is_framed_doubtfully(self) -> bool:
+        """Return whether somebody on the way may take another end for that of the body.
+
+        Source:
+            RFC 9112, 6.1.
+        """
+        return self.chunked and (self.version == 10 or "content-length" in self.headers)
 
     def _announced_length(self) -> int | None:
         # Equal values may be joined by a proxy; different ones are an attack.

@@ -18,6 +18,8 @@ from protolink_sync.a2a import A2AClient, SendConfiguration
 from protolink_sync.cli import main
 from protolink_sync.server import Agent
 from tests.aio.silent import SilentPeer
+from tests.cases.play import reply, task_json
+from tests.cases.server import ScriptedServer
 
 LIMIT = 60
 
@@ -160,6 +162,20 @@ def test_a_task_that_is_not_completed_is_no_success(run, cook, text, code, comma
 
     assert found == code
     assert "the task is" in err
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [("working", 0), ("auth-required", 8), ("rejected", 7), ("error", 7), ("", 7)],
+)
+def test_a_state_that_protolink_does_not_have_is_no_success(run, state, code):
+    """The task comes back all the same, with its text."""
+    body = json.dumps({**json.loads(task_json("told")), "state": state})
+    with ScriptedServer({"routes": {"POST /tasks/": [[reply(body)]]}}) as server:
+        found, out, err = run("send", server.base, "hello")
+
+    assert (found, out) == (code, "told\n")
+    assert (f"the task is {state}".strip() in err) == (code != 0)
 
 
 # --- what an agent keeps -------------------------------------------------------------------------

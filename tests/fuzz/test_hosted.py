@@ -24,15 +24,20 @@ def test_mutated_requests_are_answered_or_refused(decoder):
 
 
 def slow(decoder: Decoder, inputs):
-    """Return the first input that takes too long, cut, and for how long."""
+    """Return the first input that takes too long, twice, cut, and for how long."""
     for data in inputs:
-        before = time.process_time()
-        wrong = feed(decoder, data)
-        took = time.process_time() - before
-        assert wrong is None, (wrong, repr(data)[:200])
-        if took > MOST_SECONDS:
+        took = time_of(decoder, data)
+        if took > MOST_SECONDS and (took := time_of(decoder, data)) > MOST_SECONDS:
             return repr(data)[:200], took
     return None
+
+
+def time_of(decoder: Decoder, data):
+    before = time.process_time()
+    wrong = feed(decoder, data)
+    took = time.process_time() - before
+    assert wrong is None, (wrong, repr(data)[:200])
+    return took
 
 
 # The short runs find what grows with the third power, which would not end with the long ones.

@@ -19,7 +19,7 @@ from protolink_sync.errors import ModelError, ProtoLinkError
 from protolink_sync.models._time import instant
 from protolink_sync.security import origin
 from protolink_sync.wire import one_line
-from tests.fuzz.decoders import DECODERS
+from tests.fuzz.decoders import DECODERS, Decoder
 from tests.fuzz.run import feed
 
 RUNS = (
@@ -84,7 +84,13 @@ def test_a_long_run_is_read_in_linear_time(decoder):
         for size in SIZES:
             for _ in range(INPUTS):
                 for data in with_run(decoder.make(chance), run_of(text, size), chance):
-                    check_time(lambda data=data: feed(decoder, data), f"{text!r}, {size} of them")
+                    where = f"{text!r}, {size} of them"
+                    check_time(lambda data=data, where=where: read(decoder, data, where), where)
+
+
+def read(decoder: Decoder, data: Any, where: str) -> None:
+    wrong = feed(decoder, data)
+    assert wrong is None, (wrong, where)
 
 
 def _origin(url: str) -> None:

@@ -136,6 +136,8 @@ async def async_generator(environ):
         lambda environ: object(),
         lambda environ: PermissionError("no"),
         lambda environ: bearer,
+        lambda environ: "ann".startswith,
+        lambda environ: Check().__call__,
         lambda environ: concurrent.futures.Future(),
     ],
 )

@@ -286,6 +286,20 @@ def test_a_last_chunk_behind_a_reply_without_a_body_is_not_the_next_answer():
         assert len(server.connections) == 2
 
 
+@pytest.mark.parametrize(
+    "head",
+    ["HTTP/1.1 200 OK\r\nContent-Length: 11\r\n", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n"],
+    ids=["length and chunks", "chunks of HTTP/1.0"],
+)
+def test_a_reply_whose_end_somebody_may_take_to_be_elsewhere_is_the_last_on_its_connection(head):
+    """What follows it there may be what another one made of its body (RFC 9112, 6.1)."""
+    doubtful = send(f'{head}Transfer-Encoding: chunked\r\n\r\nb\r\n{{"ok":true}}\r\n0\r\n\r\n')
+
+    with serving([RECV, doubtful, HOLD], [RECV, reply()]) as server, transport(server) as client:
+        assert [client.send(ASK, None, {}) for _ in range(2)] == [{"ok": True}] * 2
+        assert len(server.connections) == 2
+
+
 def test_a_switch_of_protocols_that_nobody_asked_for_is_an_error():
     """What the connection speaks from then on is not HTTP: it is not used again."""
     switch = send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import inspect
 import logging
 import os
 import threading
@@ -33,7 +34,7 @@ class PushReceiver:
     Args:
         on_event: Called with each event, in the thread of the request. What it raises is logged
             and answered with status 500, so that the agent tries again; what ends the request
-            itself, such as ``SystemExit`` or a time-out of gevent, is passed on. No ``async def``.
+            itself, such as ``SystemExit`` or a time-out of gevent, is passed on. Nothing ``async``.
         token: What ``PushNotificationConfig.token`` was; None asks for none.
         authorization: The ``Authorization`` that agents show, such as ``Bearer ...``; None asks
             for none.
@@ -171,11 +172,13 @@ class PushReceiver:
 
 def _of_plain(name: str, result: Any) -> Any:
     """Return what a function returned, unless it only promises to do something."""
-    if not hasattr(result, "__await__"):
+    if not (
+        hasattr(result, "__await__") or inspect.isgenerator(result) or inspect.isasyncgen(result)
+    ):
         return result
-    if hasattr(result, "close"):  # a coroutine, which nobody will await
+    if hasattr(result, "close"):  # a coroutine or a generator, which nobody will run
         result.close()
-    raise TypeError(f"{name} is async, and nothing awaits it here: give a plain function")
+    raise TypeError(f"{name} is async or yields, and nothing runs it here: give a plain function")
 
 
 def _size(length: str, limit: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -119,16 +120,25 @@ async def later(_: Any) -> bool:
     return True
 
 
+def piecewise(_: Any) -> Iterator[bool]:
+    yield True
+
+
+async def piecewise_later(_: Any) -> AsyncIterator[bool]:
+    yield True
+
+
 @pytest.mark.parametrize("what", ["on_event", "expects"])
-def test_a_function_that_is_async_takes_nothing(what, caplog):
+@pytest.mark.parametrize("promise", [later, piecewise, piecewise_later])
+def test_a_function_that_only_promises_takes_nothing(promise, what, caplog):
     """Nothing would have been done, and every task been expected; the agent tries again."""
     events: list[Any] = []
     if what == "on_event":
-        assert answer(PushReceiver(later)).startswith("500")
-        assert "on_event is async" in caplog.text
+        assert answer(PushReceiver(promise)).startswith("500")
+        assert "on_event is async or yields" in caplog.text
     else:
-        with pytest.raises(TypeError, match="expects is async"):
-            answer(PushReceiver(events.append, expects=later))  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="expects is async or yields"):
+            answer(PushReceiver(events.append, expects=promise))
     assert events == []
 
 
