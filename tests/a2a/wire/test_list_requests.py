@@ -45,6 +45,7 @@ def test_each_member_is_read():
         ("1970-01-02T00:00:05.5Z", DAY + 5_500_000_000),
         ("1970-01-01T00:00:00.123456Z", 123_456_000),
         ("1970-01-01T00:00:00.123456789Z", 123_456_000),
+        (f"1970-01-01T00:00:00.123456{'7' * 37}Z", 123_456_000),
         ("", None),
     ],
 )
@@ -118,6 +119,13 @@ def test_a_part_of_a_request_has_one_content(part, content):
     sent = {"message": {**message(role="ROLE_USER"), "parts": [part]}}
 
     assert SendRequest.from_dict(sent).params.message.parts == [content]
+
+
+def test_a_message_may_be_sent_for_a_tenant():
+    sent = {"message": message(role="ROLE_USER")}
+
+    assert SendRequest.from_dict({**sent, "tenant": "acme"}).tenant == "acme"
+    assert SendRequest.from_dict(sent).tenant == ""
 
 
 @pytest.mark.parametrize(
