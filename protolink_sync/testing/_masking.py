@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-__all__ = ["MASK", "Masks"]
+__all__ = ["MASK", "Masks", "is_telling"]
 
 MASK = "***"
 
@@ -19,6 +19,18 @@ _SECRET = re.compile(
     r"|cookie",
     re.IGNORECASE,
 )
+
+# Members that describe a secret, in schemas and cards, and hold none.
+_DESCRIBING = frozenset(
+    (
+        *("$ref", "description", "format", "maxLength", "minLength", "required", "title", "type"),
+        *("bearerFormat", "in", "location", "name", "scheme"),
+        *("oauth2MetadataUrl", "openIdConnectUrl", "refreshUrl", "tokenUrl"),
+    )
+)
+
+# Members whose value is a word of the protocol, which a header's value may be as well.
+_VOCABULARY = frozenset(("content-type", "jsonrpc", "kind", "method", "role", "state", "type"))
 
 # What a reply's headers may tell; all others stay out.
 _KEPT_HEADERS = (
@@ -56,6 +68,7 @@ class Masks:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets: set[str] = set()
+        self._guessed: set[str] = set()
         for secret in secrets:
             if not isinstance(secret, str) or len(secret) < _SHORTEST:
                 raise ValueError(f"a secret to be masked is a text of {_SHORTEST} or more letters")
@@ -64,65 +77,86 @@ class Masks:
     def learn(self, credentials: Mapping[str, str] | None) -> None:
         """Note what a call has shown to its peer, which may send it back."""
         for name, value in (credentials or {}).items():
-            self._note(_pieces(name, value), _SHORTEST)
+            self._secrets.update(_of_length(_pieces(name, value), _SHORTEST))
 
     def learn_headers(self, headers: Mapping[str, str]) -> None:
         """Note headers of a caller, of which nobody knows but by their names what they hold."""
         for name, value in headers.items():
             if name.lower() in _OPEN_HEADERS or name.lower().startswith(_OPEN_PREFIX):
                 continue
-            told = _SECRET.search(name) is not None
-            self._note(_pieces(name, value), _SHORTEST if told else _SHORTEST_HEADER)
+            if is_telling(name):
+                self._secrets.update(_of_length(_pieces(name, value), _SHORTEST))
+            else:
+                self._guessed.update(_of_length(_pieces(name, value), _SHORTEST_HEADER))
 
     def learn_query(self, query: str) -> None:
         """Note the credentials that stand behind an address, as they are and as they are quoted."""
-        self._note((match[3] for match in _QUERY.finditer(query)), _SHORTEST)
-        self._note((value for _, value in parse_qsl(query.lstrip("?&"))), _SHORTEST)
-
-    def _note(self, secrets: Iterable[str], shortest: int) -> None:
-        self._secrets.update(secret for secret in secrets if len(secret) >= shortest)
+        quoted = (match[3] for match in _QUERY.finditer(query))
+        plain = (value for _, value in parse_qsl(query.lstrip("?&")))
+        self._secrets.update(_of_length((*quoted, *plain), _SHORTEST))
 
     def text(self, text: str) -> str:
-        """Return a text without the secrets that are known."""
-        for secret in sorted(self._secrets, key=len, reverse=True):
-            text = text.replace(secret, MASK)
-        return text
+        """Return a text without what is known to be a secret, or may be one."""
+        return _without(self._secrets | self._guessed, text)
 
-    def value(self, value: Any) -> Any:
+    def word(self, text: str) -> str:
+        """Return a word of the protocol, or a name, without what is known to be a secret."""
+        return _without(self._secrets, text)
+
+    def value(self, value: Any, name: str = "") -> Any:
         """Return JSON values without secrets, and without those that a name gives away."""
         if isinstance(value, str):
-            return self.text(value)
+            return self.word(value) if name in _VOCABULARY else self.text(value)
         if isinstance(value, list):
-            return [self.value(item) for item in value]
+            return [self.value(item, name) for item in value]
         if isinstance(value, dict):
             return {
-                self.text(name): self._hidden(item) if _SECRET.search(name) else self.value(item)
-                for name, item in value.items()
+                self.word(key): self._hidden(item) if is_telling(key) else self.value(item, key)
+                for key, item in value.items()
             }
         return value
 
     def _hidden(self, value: Any) -> Any:
-        """Return what stands under the name of a secret: texts hidden, the names of others kept."""
-        if isinstance(value, str):
-            return MASK if value else value
+        """Return what stands under the name of a secret: names are kept, and what describes it."""
         if isinstance(value, list):
             return [self._hidden(item) for item in value]
-        return self.value(value)
+        if isinstance(value, dict):
+            told = {key for key in _DESCRIBING & value.keys() if not isinstance(value[key], dict)}
+            return {
+                self.word(key): self.value(item, key) if key in told else self._hidden(item)
+                for key, item in value.items()
+            }
+        return value if value in ("", None) or isinstance(value, bool) else MASK
 
     def path(self, path: str) -> str:
         """Return path and query of a call, without parameters that a name gives away."""
         return self.text(
             _QUERY.sub(
-                lambda match: (
-                    f"{match[1]}{match[2]}={MASK}" if _SECRET.search(match[2]) else match[0]
-                ),
+                lambda match: f"{match[1]}{match[2]}={MASK}" if is_telling(match[2]) else match[0],
                 path,
             )
         )
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Return the headers of a reply that may be recorded."""
-        return {name: self.text(headers[name]) for name in _KEPT_HEADERS if headers.get(name)}
+        return {
+            name: self.value(headers[name], name) for name in _KEPT_HEADERS if headers.get(name)
+        }
+
+
+def is_telling(name: str) -> bool:
+    """Return whether a name says that what stands under it is a secret."""
+    return _SECRET.search(name) is not None
+
+
+def _without(secrets: Iterable[str], text: str) -> str:
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text
+
+
+def _of_length(secrets: Iterable[str], shortest: int) -> Iterator[str]:
+    return (secret for secret in secrets if len(secret) >= shortest)
 
 
 def _pieces(name: str, value: str) -> Iterator[str]:

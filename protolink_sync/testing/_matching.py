@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
+from collections import ChainMap
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import attrs
 
-from protolink_sync.testing._masking import MASK
+from protolink_sync.testing._masking import MASK, Masks, is_telling
 from protolink_sync.testing.recorder import NOT_JSON
 
 __all__ = [
     "Fresh",
     "bytes_of",
+    "ids_of",
     "origin_of",
     "other_body",
     "other_text",
@@ -39,12 +41,16 @@ class Fresh:
     """What stands in an answer in the place of what was recorded.
 
     Args:
-        ids: This run's ids, by the recorded ones.
+        ids: This run's ids, by the recorded ones; first those of this call, then of all before.
+        recorded: The recorded ids, by this run's.
+        masked: How much of the call only a mask stands for.
         numbers: Recorded and present number of an A2A call; None for another call.
         origins: Recorded and present begin of the agent's addresses; None where they are the same.
     """
 
-    ids: dict[str, str]
+    ids: ChainMap[str, str]
+    recorded: ChainMap[str, str]
+    masked: int = 0
     numbers: tuple[Any, Any] | None = None
     origins: tuple[str, str] | None = None
 
@@ -56,28 +62,28 @@ def other_body(then: Any, now: Any, fresh: Fresh) -> str | None:
         # A number that is counted in each process.
         fresh.numbers, ids = (then.get("id"), now.get("id")), _A2A_IDS
         then = {**then, "id": now.get("id")}
-    return _difference(then, now, "$", ids, fresh.ids)
+    return _difference(then, now, "$", ids, fresh)
 
 
-def _difference(
-    then: Any, now: Any, path: str, ids: tuple[str, ...], fresh: dict[str, str]
-) -> str | None:
+def _difference(then: Any, now: Any, path: str, ids: tuple[str, ...], fresh: Fresh) -> str | None:
+    if isinstance(then, str) and isinstance(now, str):
+        return other_text(then, now, path, fresh)
     if then == MASK:
+        fresh.masked += 1 + len(repr(now))
         return None
     if isinstance(then, dict) and isinstance(now, dict):
         if then.keys() != now.keys():
-            return f"{path} has the members {sorted(now)}, recorded are {sorted(then)}"
+            has = "other members" if MASK in repr([*then]) else f"the members {sorted(now)}"
+            return f"{path} has {has}, recorded are {sorted(then)}"
         found = (_member(then, now, name, path, ids, fresh) for name in then)
         return next((reason for reason in found if reason is not None), None)
     if isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
         pairs = enumerate(zip(then, now, strict=True))
         found = (_difference(a, b, f"{path}[{n}]", ids, fresh) for n, (a, b) in pairs)
         return next((reason for reason in found if reason is not None), None)
-    if isinstance(then, str) and isinstance(now, str):
-        return other_text(then, now, path)
     if type(then) is type(now) and then == now:
         return None
-    return f"{path} is {now!r}, recorded is {then!r}"
+    return _other(then, now, path)
 
 
 def _member(
@@ -86,24 +92,70 @@ def _member(
     name: str,
     path: str,
     ids: tuple[str, ...],
-    fresh: dict[str, str],
+    fresh: Fresh,
 ) -> str | None:
     old, new = then[name], now[name]
     if isinstance(old, str) and isinstance(new, str):
         if name in _MOMENTS:
             return None
         if name in ids:
-            fresh[old] = new
-            return None
+            return _other_id(old, new, f"{path}.{name}", fresh)
     return _difference(old, new, f"{path}.{name}", ids, fresh)
 
 
-def other_text(then: str, now: str, path: str) -> str | None:
-    """Return that a text is another one than was recorded; what was masked may be anything."""
-    pattern = ".*".join(map(re.escape, then.split(MASK)))
-    if then == now or (MASK in then and re.fullmatch(pattern, now, re.DOTALL)):
+def _other_id(old: str, new: str, path: str, fresh: Fresh) -> str | None:
+    """Return that an id is not this run's one for what was recorded; note it where it is new."""
+    if fresh.ids.get(old) == new:
         return None
-    return f"{path} is {now!r}, recorded is {then!r}"
+    # What was masked may be several ids.
+    is_named = old in fresh.ids and MASK not in old
+    if is_named or fresh.recorded.get(new, old) != old:
+        return _other(old, new, path)
+    fresh.ids[old], fresh.recorded[new] = new, old
+    return None
+
+
+def ids_of(value: Any) -> Iterator[str]:
+    """Give the ids that stand in a recording."""
+    for item in value if isinstance(value, list) else ():
+        yield from ids_of(item)
+    for name, item in value.items() if isinstance(value, dict) else ():
+        if name in (*_IDS, *_A2A_IDS) and isinstance(item, str) and MASK not in item:
+            yield item
+        yield from ids_of(item)
+
+
+def other_text(then: str, now: str, path: str, fresh: Fresh) -> str | None:
+    """Return that a text is another one than was recorded; what was masked may be anything."""
+    if then == now:
+        return None
+    first, *others = then.split(MASK)
+    if not others or not _is_made_of(first, others, now):
+        return _other(then, now, path)
+    fresh.masked += 1 + len(now) - len(first) - sum(map(len, others))
+    return None
+
+
+def _is_made_of(first: str, others: list[str], text: str) -> bool:
+    """Tell whether a text is made of these pieces, in this order, and of anything between them."""
+    last, end = others[-1], len(text) - len(others[-1])
+    if not text.startswith(first) or not text.endswith(last):
+        return False
+    begin = len(first)
+    for piece in others[:-1]:
+        found = text.find(piece, begin, end)
+        if found < 0:
+            return False
+        begin = found + len(piece)
+    return begin <= end
+
+
+def _other(then: Any, now: Any, path: str) -> str:
+    """Return that something is another than was recorded, without what may be a secret."""
+    if MASK in repr(then) or is_telling(path):
+        return f"{path} is another, recorded is {then!r}"
+    masks = Masks(())
+    return f"{path} is {masks.path(repr(masks.value(now)))}, recorded is {then!r}"
 
 
 def _is_a2a(value: Any) -> bool:

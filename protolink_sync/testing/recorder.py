@@ -14,7 +14,7 @@ from protolink_sync.testing._masking import Masks
 from protolink_sync.transport import Transport
 from protolink_sync.wire import EventReader, WireReply, WireRequest, http
 
-__all__ = ["NOT_JSON", "VERSION", "Recorder", "is_credential"]
+__all__ = ["NOT_JSON", "VERSION", "Recorder", "is_credential", "is_taken"]
 
 VERSION = 1
 
@@ -41,8 +41,8 @@ class Recorder:
     The transport is used as always. Credentials are never written; members with names like
     ``token`` or ``password``, what was shown as credentials or in ``headers=`` of the caller, and
     every text of ``mask`` become ``***``, also in answers. (Of headers whose names do not tell,
-    values of fewer than 8 letters stay.) Look at the file all the same before it goes into a
-    repository.
+    values of fewer than 8 letters stay, and those that are a member's name or a word of the
+    protocol.) Look at the file all the same before it goes into a repository.
 
     Args:
         path: The file; it is written when the recorder is closed.
@@ -69,11 +69,14 @@ class Recorder:
                 ``A2AClient`` is ``client.transport``.
 
         Raises:
-            ValueError: It sends no bytes, or in another form than one that is recorded already.
+            ValueError: It sends no bytes, or in another form than one that is recorded already,
+                or it is watched already or stood in for.
         """
         if transport.transport_type == "runtime":
             raise ValueError("an agent of this process is not recorded: use it as it is")
         one: Any = transport
+        if is_taken(one):
+            raise ValueError("this transport is watched already, or stood in for")
         exchange, open_stream = one._exchange, one._open_stream
         form = "http" if one._codec is http else "envelope"
         if self._form not in (None, form):
@@ -192,6 +195,11 @@ class Recorder:
 def is_credential(path: str) -> bool:
     """Tell whether the path of a call is a credential of A2A, whose addresses are whole."""
     return path[:1] in ("?", "&")
+
+
+def is_taken(transport: Any) -> bool:
+    """Tell whether a transport is watched or stood in for; each of these can be undone once."""
+    return "_exchange" in vars(transport)
 
 
 class _Heard:

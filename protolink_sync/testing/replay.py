@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 import threading
+from collections import ChainMap
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
@@ -15,13 +16,14 @@ from protolink_sync.errors import A2AClientError, TransportError
 from protolink_sync.testing._matching import (
     Fresh,
     bytes_of,
+    ids_of,
     origin_of,
     other_body,
     other_text,
     renewed,
     values_of,
 )
-from protolink_sync.testing.recorder import VERSION, is_credential
+from protolink_sync.testing.recorder import VERSION, is_credential, is_taken
 from protolink_sync.transport import Transport, TransportCapabilities
 from protolink_sync.wire import WireReply, WireRequest, envelope, http
 
@@ -34,8 +36,10 @@ class ReplayTransport(Transport):
     """Answer calls with what a :class:`Recorder` has written; nothing is sent.
 
     A call gets the answer of the first exchange, not played yet, of the same operation with the
-    same content. Ids and timestamps, which are new in every run, may differ; the new ids stand
-    in the answer. A call that was not recorded raises an ``AssertionError``.
+    same content; where none is the same, that of one with masked texts, which may stand for
+    anything. Ids and timestamps, which are new in every run, may differ; the new ids stand in the
+    answer, and each of them stands for the same recorded id in all calls. An id that is in the
+    recording stands for itself. A call that was not recorded raises an ``AssertionError``.
 
     Calls to an address that was recorded get what was answered there. Any other address is taken
     for one of the recorded agents at a new place, always the same one.
@@ -71,6 +75,9 @@ class ReplayTransport(Transport):
         self._unplayed: list[dict[str, Any]] = recording["exchanges"]
         self._known = {entry.get("url") for entry in self._unplayed}
         self._moved: dict[str, str] = {}
+        # This run's ids by the recorded ones, and the recorded ones by these.
+        self._ids: dict[str, str] = {}
+        self._recorded = {one: one for one in ids_of(self._unplayed)}
         self._stood_in_for: list[Any] = []
         self._playing = threading.Lock()
 
@@ -87,11 +94,14 @@ class ReplayTransport(Transport):
                 ``A2AClient``.
 
         Raises:
-            ValueError: It has another form of calls than those that were recorded.
+            ValueError: It has another form of calls than those that were recorded, or it is
+                stood in for already or watched.
         """
         one: Any = transport
         if one._codec is not self._codec:
             raise ValueError(f"{self._file.name} has no calls of {transport.transport_type!r}")
+        if is_taken(one):
+            raise ValueError("this transport is stood in for already, or watched")
         one._exchange, one._open_stream = self._exchange, self._open_stream
         self._stood_in_for.append(one)
         return transport
@@ -123,29 +133,43 @@ class ReplayTransport(Transport):
     def _find(self, request: WireRequest, what: str) -> tuple[dict[str, Any], Fresh]:
         body = None if request.body is None else values_of(request.body)
         path = "" if is_credential(request.path) else request.path
-        reasons = []
+        found, reasons = [], []
         with self._playing:
             for entry in self._unplayed:
                 if (what not in entry and "error" not in entry) or (
                     entry["operation"] != request.context.operation
                 ):
                     continue
-                fresh = Fresh({entry["request_id"]: request.context.request_id})
+                fresh = Fresh(
+                    ChainMap({entry["request_id"]: request.context.request_id}, self._ids),
+                    ChainMap({}, self._recorded),
+                )
                 reason = (
                     self._elsewhere(entry, request.context.url, fresh)
-                    or other_text(entry["path"], path, "the path")
+                    or other_text(entry["path"], path, "the path", fresh)
                     or other_body(entry["body"], body, fresh)
                 )
-                if reason is None:
-                    self._unplayed.remove(entry)
-                    if fresh.origins is not None:
-                        self._moved[fresh.origins[1]] = fresh.origins[0]
-                    return entry, fresh
-                reasons.append(reason)
+                if reason is not None:
+                    reasons.append(reason)
+                    continue
+                found.append((entry, fresh))
+                if not fresh.masked:
+                    break
+            if found:
+                return self._chosen(*min(found, key=lambda one: one[1].masked))
         raise AssertionError(
             f"{request.context.where} is not in {self._file.name}: "
             f"{reasons[0] if reasons else 'no such call is left in it'}. Record it again"
         )
+
+    def _chosen(self, entry: dict[str, Any], fresh: Fresh) -> tuple[dict[str, Any], Fresh]:
+        """Note what an exchange tells about those that come, and return it."""
+        self._unplayed.remove(entry)
+        self._ids.update(fresh.ids.maps[0])
+        self._recorded.update(fresh.recorded.maps[0])
+        if fresh.origins is not None:
+            self._moved[fresh.origins[1]] = fresh.origins[0]
+        return entry, fresh
 
     def _elsewhere(self, entry: dict[str, Any], url: str, fresh: Fresh) -> str | None:
         """Return why an exchange was one with another agent, or None; note if the agent moved."""

@@ -266,6 +266,33 @@ def test_each_agent_is_answered_for_itself(tmp_path):
     assert client.send_task("http://127.0.0.1:1", task("who?")).text == "one"
 
 
+def test_a_transport_is_watched_or_stood_in_for_once(tmp_path):
+    """By whomever: what stands in its place is taken away once."""
+    path, other = tmp_path / "calls.json", tmp_path / "other.json"
+    with (
+        FakeAgent("yes", url="http://127.0.0.1:0") as agent,
+        HTTPTransport() as transport,
+    ):
+        with Recorder(path) as recorder, Recorder(other) as second:
+            recorder.watch(transport)
+            for one in (recorder, second):
+                with pytest.raises(ValueError, match="watched already"):
+                    one.watch(transport)
+            AgentClient(transport).send_task(agent.url, task("?"))
+        with ReplayTransport(path) as replay, ReplayTransport(path) as second:
+            replay.stand_in_for(transport)
+            for one in (replay, second):
+                with pytest.raises(ValueError, match="stood in for already"):
+                    one.stand_in_for(transport)
+            with Recorder(other) as recorder, pytest.raises(ValueError, match="or stood in for"):
+                recorder.watch(transport)
+            assert AgentClient(transport).send_task(agent.url, task("?")).text == "yes"
+        assert AgentClient(transport).send_task(agent.url, task("another")).text == "yes"
+
+    assert len(agent.tasks) == 2
+    assert not other.exists()
+
+
 def test_two_forms_do_not_go_into_one_recording(tmp_path):
     path = tmp_path / "calls.json"
     with get_transport("http") as one, get_transport("websocket") as other:

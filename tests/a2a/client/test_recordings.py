@@ -8,6 +8,8 @@ import pytest
 
 from protolink_sync import AgentClient, Message, Task
 from protolink_sync.a2a import A2AClient, A2ATaskNotFoundError, SchemeCredentials, WireDialect
+from protolink_sync.a2a import Message as A2AMessage
+from protolink_sync.a2a import Part as A2APart
 from protolink_sync.errors import TransportRemoteError
 from protolink_sync.testing import Recorder, ReplayTransport
 from protolink_sync.transport import HTTPTransport
@@ -156,6 +158,24 @@ def test_a_card_that_was_redirected_and_asked_for_again(agent_of, client_of, tmp
             replay.stand_in_for(client.transport)
             assert use(client) == recorded
             assert replay.unused == 0
+
+
+def test_messages_that_are_named_by_the_caller_are_told_apart(agent_of, client_of, tmp_path):
+    """What was answered to one is no answer to another with the same words."""
+    path = tmp_path / "calls.json"
+    agent = agent_of(done("for A"), done("for B"))
+
+    def ask(client: A2AClient, name: str) -> str:
+        return client.send_message(A2AMessage([A2APart("?")], message_id=name)).text
+
+    with Recorder(path) as recorder:
+        client = client_of(agent)
+        recorder.watch(client.transport)
+        assert [ask(client, name) for name in "AB"] == ["for A", "for B"]
+    client = client_of(agent)
+    with ReplayTransport(path) as replay:
+        replay.stand_in_for(client.transport)
+        assert [ask(client, name) for name in "BA"] == ["for B", "for A"]
 
 
 def test_what_comes_instead_of_a_stream_is_played(agent_of, client_of, tmp_path):
