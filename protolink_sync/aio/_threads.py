@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from protolink_sync._deadline import CancelToken, Timer, watch
+from protolink_sync.errors import TransportError
 
 __all__ = ["CANCELLED", "in_thread"]
 
@@ -48,9 +49,15 @@ class _Thread:
     def __init__(self, work: Callable[[], None]) -> None:
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.give(work)
-        threading.Thread(
+        thread = threading.Thread(
             target=self._run, name=f"protolink-aio-{next(_numbers)}", daemon=True
-        ).start()
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise TransportError(
+                f"no thread can start to make the awaited call ({error}), and nothing was sent"
+            ) from error
 
     def give(self, work: Callable[[], None]) -> None:
         """Have it make a call."""
@@ -133,9 +140,13 @@ async def in_thread(call: Callable[[], _T], token: CancelToken) -> _T:
     Context variables of the caller are seen there. Cancelling the waiting task ends the call.
 
     Args:
-        call: What it raises is raised here; ``StopIteration``, which a coroutine cannot raise, as a
-            ``RuntimeError`` that has it as its cause.
+        call: What it raises is raised here; ``StopIteration``, which a coroutine cannot raise, and
+            ``StopAsyncIteration``, which would end a loop, as a ``RuntimeError`` that has it as
+            its cause.
         token: Ends it.
+
+    Raises:
+        TransportError: No thread can start.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()
@@ -165,10 +176,11 @@ def _make(
     outcome: Any
     try:
         outcome, settle = context.run(call), done.set_result
-    except StopIteration as error:
-        # No future takes it: whoever awaits the call would wait for ever.
-        outcome, settle = RuntimeError("the awaited call raised StopIteration"), done.set_exception
-        outcome.__cause__ = error
+    except (StopIteration, StopAsyncIteration) as error:
+        # No future takes the one: whoever awaits the call would wait for ever. The other would be
+        # the end of the loop that awaits it, as if all had come.
+        outcome = RuntimeError(f"the awaited call raised {type(error).__name__}")
+        outcome.__cause__, settle = error, done.set_exception
     except BaseException as error:
         outcome, settle = error, done.set_exception
     try:

@@ -119,18 +119,43 @@ class MapResults(Iterator["Task | Exception"]):
 
     def indexed(self) -> Iterator[tuple[int, Task | Exception]]:
         """Return the results, each with the number of its task, from 0."""
-        for result in self:
-            yield self._index or 0, result
+        while True:
+            found = self._read()
+            if found is None:
+                return
+            yield found
 
     def __next__(self) -> Task | Exception:
+        found = self._read()
+        if found is None:
+            raise StopIteration
+        return found[1]
+
+    def _read(self) -> tuple[int, Task | Exception] | None:
+        """Wait for the next result, one thread at a time; None at the end."""
         if os.getpid() != self._pid:
             raise RuntimeError(
                 "these results belong to the parent process: a forked child cannot read them"
             )
-        if not self._reading.acquire(blocking=False):
-            raise RuntimeError("another thread reads these results: they have one reader at a time")
         try:
-            result = self._next()
+            # Inside: Ctrl-C may come before the next line.
+            if not self._reading.acquire(blocking=False):
+                raise RuntimeError(
+                    "another thread reads these results: they have one reader at a time"
+                )
+            return self._read_alone()
+        except KeyboardInterrupt:
+            self.close()
+            raise
+        finally:
+            try:
+                self._reading.release()
+            except RuntimeError:  # another thread has it
+                pass
+
+    def _read_alone(self) -> tuple[int, Task | Exception] | None:
+        try:
+            found = self._next()
         except StopIteration as error:
             # Passed on it would be the end of a loop that has not had all results.
             self.close()
@@ -138,22 +163,19 @@ class MapResults(Iterator["Task | Exception"]):
         except BaseException:
             self.close()
             raise
-        finally:
-            self._reading.release()
-        if result is None:
+        if found is None:
             self.close()
-            raise StopIteration
-        return result
+        return found
 
-    def _next(self) -> Task | Exception | None:
-        """Wait for the next result and return it; None at the end."""
+    def _next(self) -> tuple[int, Task | Exception] | None:
+        """Wait for the next result and return it with its number; None at the end."""
         if self._shown is not None and not self._taken and not self._is_closed:
             self._shown.update(0, self._total)
         while not self._is_closed:
             self._fill()
-            result = self._ready()
-            if result is not None:
-                return result
+            found = self._ready()
+            if found is not None:
+                return found
             if self._is_at_end():
                 return None
             self._wait()
@@ -273,26 +295,28 @@ class MapResults(Iterator["Task | Exception"]):
         if self._progress is not None:
             self._progress(self._arrived, self._total)
 
-    def _ready(self) -> Task | Exception | None:
-        """Return the next result, if it is there."""
+    def _ready(self) -> tuple[int, Task | Exception] | None:
+        """Return the next result and its number, if it is there."""
         index = self._given if self._ordered else next(iter(self._results), -1)
         result = self._results.pop(index, None)
-        if result is not None:
-            self._given += 1
-            self._index = index
-        return result
+        if result is None:
+            return None
+        self._given += 1
+        self._index = index
+        return index, result
 
     # --- the end -----------------------------------------------------------------------------
 
     def _is_at_end(self) -> bool:
         if self._running or self._refused or self._results:
             return False
-        if not self._has_more:
+        if not self._has_more or self._taken == self._total:
             return True
         if self._token.cancelled:
+            # Not asked for another: there may be none, and to tell may take its time.
             raise CallCancelledError(
-                f"map: cancelled by its token after {self._arrived} results; further tasks were "
-                "not sent",
+                f"map: cancelled by its token after {self._arrived} results; no further task was "
+                "sent",
                 reason=self._token.reason,
             )
         # Before an agent is waited for with nothing left to send.

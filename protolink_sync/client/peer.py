@@ -40,7 +40,8 @@ class AgentPeer:
     move; the look-up is part of the call's budget. An address that only the registry names is
     shown no secrets: credentials go there from a mapping that has its origin, or from a callable,
     which is told the origin. A single value, and ``headers=``, go to the registry's own origin
-    only; a call to another one raises ``ValueError``, and nothing is sent.
+    only, and only if the registry is called with the client's transport; any other call raises
+    ``ValueError``, and nothing is sent.
 
     Args:
         client: The client that carries the calls; closing the peer does not close it.
@@ -317,10 +318,10 @@ class AgentPeer:
         """Return what :meth:`_found` does, if what the client shows there is meant for it."""
         url, left = self._found(timeout, cancel)
         if self._registry is not None:
-            self._check_shown(url, self._registry.url)
+            self._check_shown(url, self._registry)
         return url, left
 
-    def _check_shown(self, url: str, registry_url: str) -> None:
+    def _check_shown(self, url: str, registry: RegistryClient) -> None:
         """Refuse to show an address that only a registry names what is not meant for it."""
         calls = self._client._calls
         credentials = calls.credentials
@@ -332,9 +333,11 @@ class AgentPeer:
         if not shown:
             return
         named = origin(calls.address(url))
-        if named not in meant_for and named != origin(registry_url):
+        # The client's own transport shows the registry all that with each look-up.
+        is_called = registry.transport is self._client.transport
+        if named not in meant_for and not (is_called and named == origin(registry.url)):
             raise ValueError(
-                f"the registry {registry_url} names an address at {named} for {self._target!r}, "
+                f"the registry {registry.url} names an address at {named} for {self._target!r}, "
                 f"where {' and '.join(shown)} of the client would go: nothing was sent. If they "
                 f"are meant for it, give credentials={{{named!r}: ...}}, or call the agent by its "
                 "address"

@@ -8,6 +8,7 @@ import functools
 import itertools
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
@@ -37,6 +38,9 @@ _numbers = itertools.count(1)
 
 # How long cancel() waits for an end that the peer reports but that has not arrived yet.
 _END_ON_ITS_WAY = 2.0
+
+# How often it looks meanwhile whether its token was cancelled.
+_LOOK_AGAIN = 0.05
 
 
 def _pump(source: EventSource, channel: Channel) -> None:
@@ -152,11 +156,16 @@ class EventStream:
         try:
             self._worker.start()
         except RuntimeError as error:
-            self._leave()
-            raise TransportError(
+            failure = TransportError(
                 f"no thread can start to read the stream ({error}); the task may be running at "
                 "the agent. Where Python starts none at its exit (3.12), use send_task there"
-            ) from error
+            )
+            self._end = End(failure)
+            # In the worker's place, which would give everything back.
+            self._leave()
+            source.close(failure)
+            self._release.detach()
+            raise failure from error
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -164,17 +173,24 @@ class EventStream:
         return self
 
     def __next__(self) -> Any:
-        if not self._reading.acquire(blocking=False):
-            raise RuntimeError(
-                "another thread reads this stream: a stream has one reader at a time"
-            )
+        is_reader = False
         try:
+            # Inside: Ctrl-C may come before the next line.
+            is_reader = self._reading.acquire(blocking=False)
+            if not is_reader:
+                raise RuntimeError(
+                    "another thread reads this stream: a stream has one reader at a time"
+                )
             return self._next()
         except KeyboardInterrupt:
-            self._interrupt()
+            if is_reader:
+                self._interrupt()
             raise
         finally:
-            self._reading.release()
+            try:
+                self._reading.release()
+            except RuntimeError:  # another thread has it
+                pass
 
     def _next(self) -> Any:
         # The process is looked at for each event: those that wait are the parent's too.
@@ -342,7 +358,8 @@ class EventStream:
         finally:
             self._leave()
         self._release.detach()
-        if self._worker is not threading.current_thread():
+        # One that could not start cannot be waited for either.
+        if self._worker is not threading.current_thread() and self._worker.is_alive():
             self._worker.join(_END_ON_ITS_WAY)
 
     def cancel(self, reason: str | None = None, timeout: float | None = None) -> Task | None:
@@ -373,10 +390,18 @@ class EventStream:
             return self._canceller(reason, timeout, token)
         except TransportRemoteError:
             # It may have ended at this moment: then its end is on its way to us.
-            self._worker.join(_END_ON_ITS_WAY)
+            self._wait_for_end(token)
             if not self._channel.finished:
                 raise
             return self._ended_task()
+
+    def _wait_for_end(self, token: CancelToken | None) -> None:
+        end = time.monotonic() + _END_ON_ITS_WAY
+        # In slices: a token wakes nobody here.
+        while self._worker.is_alive() and time.monotonic() < end:
+            if token is not None and token.cancelled:
+                break
+            self._worker.join(_LOOK_AGAIN)
 
     def _ended_task(self) -> Task | None:
         data = self._channel.last_task

@@ -22,7 +22,7 @@ import grpc
 
 from protolink_sync._forks import leave_none
 from protolink_sync.config import TransportConfig
-from protolink_sync.errors import TransportConnectionError
+from protolink_sync.errors import TransportConnectionError, TransportError
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._grpc_health import CHECK
 
@@ -211,6 +211,10 @@ class Channel:
 
         Not in the caller's thread. An interrupt of grpcio's wait would leave behind what close()
         waits for, for ever; and in a forked process calls into grpcio may never return.
+
+        Raises:
+            TransportConnectionError: grpcio cannot work in this process.
+            TransportError: No thread can start.
         """
         process = _this_process()
         settled: list[bool] = []
@@ -222,7 +226,13 @@ class Channel:
             call.notify()
 
         thread = threading.Thread(target=settle, name="protolink-grpc-connect", daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise TransportError(
+                f"{where}: no thread can start to connect ({error}), and nothing was sent. Where "
+                "Python starts none at its exit (3.12), make a first call before"
+            ) from error
         try:
             call.wait(math.inf if process.is_proved else _SIGN_OF_LIFE, until=lambda: settled)
         finally:

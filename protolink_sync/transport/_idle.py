@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 import weakref
@@ -21,9 +22,9 @@ _SPARE_SECONDS = 1.0
 # began earlier than ours.
 _FRESH_PART = 0.75
 
-# The clock of ages. The monotonic one of Linux stands still while the machine sleeps, and the
-# peer's does not.
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
+# The clock of ages. That of time.monotonic() stands still while the machine sleeps, and the peer's
+# does not. What goes on has this name on macOS, where time.monotonic() is another clock.
+_CLOCK = getattr(time, "CLOCK_MONOTONIC" if sys.platform == "darwin" else "CLOCK_BOOTTIME", None)
 
 
 def _now() -> float:

@@ -14,6 +14,7 @@ from protolink_sync.config import TransportConfig
 from protolink_sync.errors import (
     ProtoLinkError,
     TransportConnectionError,
+    TransportError,
     TransportLimitError,
     words,
 )
@@ -369,7 +370,14 @@ class RuntimeTransport(Transport):
         call.phase = "wait"
         if not call.lend(job):
             raise self._ended(call, context)
-        self._workers.start(job)
+        try:
+            self._workers.start(job)
+        except RuntimeError as error:
+            raise TransportError(
+                f"{context.where}: no thread can start for the handler ({error}), and the agent "
+                "was not asked. Where Python starts none at its exit (3.12), make a first call "
+                "before"
+            ) from error
 
     def _close(self) -> None:
         self._workers.close()

@@ -19,7 +19,12 @@ from protolink_sync import AgentClient, AgentPeer, AsyncAgentClient, CancelToken
 from protolink_sync.a2a import A2AClient
 from protolink_sync.aio import AsyncA2AClient, AsyncAgentPeer
 from protolink_sync.config import TransportConfig, TransportLimits
-from protolink_sync.errors import CallCancelledError, TransportRemoteError, TransportTimeoutError
+from protolink_sync.errors import (
+    CallCancelledError,
+    TransportError,
+    TransportRemoteError,
+    TransportTimeoutError,
+)
 from protolink_sync.models import Message, Task
 from protolink_sync.transport import HTTPTransport
 from tests.aio.silent import SilentPeer
@@ -64,20 +69,40 @@ def test_an_error_is_the_one_of_the_blocking_call(agent_peer):
         asyncio.run(main())
 
 
-def test_a_call_that_raises_stop_iteration_returns(agent_peer):
-    """No future takes one: as it is, it would never reach the loop."""
-    tokens = iter([])
+@pytest.mark.parametrize("kind", [StopIteration, StopAsyncIteration])
+def test_a_call_that_raises_the_end_of_an_iterator_returns(agent_peer, kind):
+    """No future takes the one; the other would be the end of the loop that awaits the call."""
+
+    def credentials(origin, refresh):
+        raise kind
 
     async def main():
-        credentials = lambda origin, refresh: {"Authorization": next(tokens)}  # noqa: E731
         with HTTPTransport(credentials=credentials) as transport:
             call = AsyncAgentClient(transport).send_task(agent_peer.url, task("echo"))
             await asyncio.wait_for(call, 5)
 
-    with pytest.raises(RuntimeError, match="StopIteration") as caught:
+    with pytest.raises(RuntimeError, match=kind.__name__) as caught:
         asyncio.run(main())
 
-    assert isinstance(caught.value.__cause__, StopIteration)
+    assert isinstance(caught.value.__cause__, kind)
+
+
+def test_a_call_that_no_thread_can_make_is_a_transport_error(monkeypatch, silent):
+    def refused(thread):
+        raise RuntimeError("can't start new thread")
+
+    async def main():
+        async with AsyncAgentClient("http") as client:
+            monkeypatch.setattr(threading.Thread, "start", refused)
+            try:
+                await client.send_task(silent.url, task("echo"))
+            finally:
+                monkeypatch.undo()
+
+    assert wait_until(lambda: not shim_threads(), 5)
+    with pytest.raises(TransportError, match="can't start new thread"):
+        asyncio.run(main())
+    assert silent.asked.empty()
 
 
 def test_a_mistake_of_the_caller_is_told(agent_peer):

@@ -17,6 +17,7 @@ from protolink_sync.errors import (
 )
 from protolink_sync.models import Message, RunEvent, Task, TaskState
 from protolink_sync.server import Agent
+from protolink_sync.transport import SSEJSONRPCTransport
 from tests.aio.silent import SilentPeer
 from tests.aio.test_calls import shim_threads, task
 from tests.transport.scenes import at_once, wait_until
@@ -96,6 +97,20 @@ def test_awaiting_a_stream_opens_it_and_tells_what_is_wrong(agent_peer):
             await client.send_task_streaming(agent_peer.url, task("many 2"))
 
     with pytest.raises(StreamingNotSupportedError):
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", [StopIteration, StopAsyncIteration])
+def test_a_stray_end_of_an_iterator_is_no_end_of_the_stream(kind):
+    def credentials(origin, refresh):
+        raise kind
+
+    async def main():
+        with SSEJSONRPCTransport(credentials=credentials) as transport:
+            client = AsyncAgentClient(transport)
+            return [e async for e in client.send_task_streaming("http://127.0.0.1:9", task("go"))]
+
+    with pytest.raises(RuntimeError, match=kind.__name__):
         asyncio.run(main())
 
 
@@ -261,6 +276,41 @@ def test_asking_for_the_end_of_the_task_can_be_cancelled():
     with Uncancellable() as peer:
         assert asyncio.run(main(peer)) < at_once()
     assert wait_until(lambda: not shim_threads(), 5)
+
+
+class Refusing(Uncancellable):
+    """Refuses to cancel the task, which goes on."""
+
+    def _hold(self, caller: socket.socket) -> None:
+        head = caller.recv(65536, socket.MSG_PEEK)
+        if b"cancel" in head.partition(b"\r\n")[0]:
+            caller.sendall(
+                b"HTTP/1.1 409 Conflict\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 2\r\n\r\n{}"
+            )
+        super()._hold(caller)
+
+
+def test_a_refused_end_of_the_task_is_waited_for_by_nobody_who_was_cancelled():
+    """The stream may bring the end that was meant; a thread waits for that no longer than asked."""
+
+    async def main(peer):
+        client = AsyncAgentClient("sse")
+        stream = client.send_task_streaming(peer.url, task("go"))
+        await anext(stream)
+        asking = asyncio.create_task(stream.cancel("enough"))
+        is_answered = lambda: client.transport.metrics.requests_failed  # noqa: E731
+        assert await asyncio.to_thread(wait_until, is_answered, 5)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        return client, stream
+
+    with Refusing() as peer:
+        client, stream = asyncio.run(main(peer))
+        assert wait_until(lambda: not shim_threads(), 0.5)
+        asyncio.run(stream.close())
+        asyncio.run(client.close())
 
 
 def test_a_stream_that_is_not_open_has_no_task_yet():

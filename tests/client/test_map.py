@@ -8,6 +8,7 @@ import gc
 import multiprocessing
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import textwrap
@@ -22,6 +23,8 @@ import pytest
 import protolink_sync
 from protolink_sync import AgentCard, CancelToken, RetryPolicy, TransportConfig, TransportLimits
 from protolink_sync.client import AgentClient
+from protolink_sync.client._lanes import Lane, pick
+from protolink_sync.client._map import MapResults
 from protolink_sync.errors import (
     CallCancelledError,
     TransportConnectionError,
@@ -34,6 +37,7 @@ from protolink_sync.testing import ScriptedTransport, reply
 from protolink_sync.testing.steps import SentCall
 from protolink_sync.transport import HTTPTransport
 from tests.aio.silent import SilentPeer
+from tests.streaming.scripted import interrupted_after
 from tests.transport.scenes import at_once, wait_until
 
 URL = "http://agent.test"
@@ -327,6 +331,52 @@ def test_a_reader_may_follow_another():
     assert list(results) == []
 
 
+def test_ctrl_c_between_two_results_ends_the_calls_and_keeps_no_reader_out(client, silent):
+    with Counting(work=0).serve("http://127.0.0.1:0") as server:
+        results = client.map(echoes(2), [server.url, silent.url], ordered=False)
+        assert isinstance(next(results), Task)
+        silent.asked.get(timeout=5)
+
+        interrupted_after(MapResults._read, "if not self._reading", lambda: next(results))
+
+        silent.left.get(timeout=5)
+    read: list[Any] = []
+    other = threading.Thread(target=lambda: read.append(list(results)))
+    other.start()
+    other.join(5)
+    assert read == [[]]
+
+
+def test_results_keep_their_number_when_readers_alternate():
+    """Each asks again as long as another one reads."""
+    tasks = echoes(300)
+    results = AgentClient(ScriptedTransport(*[answered] * 300)).map(tasks, URL, ordered=False)
+    read: list[tuple[int, Any]] = []
+
+    def take_turns() -> None:
+        while True:
+            try:
+                for pair in results.indexed():
+                    read.append(pair)
+                return
+            except RuntimeError:
+                time.sleep(0)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        readers = [threading.Thread(target=take_turns) for _ in range(3)]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(30)
+    finally:
+        sys.setswitchinterval(interval)
+
+    assert sorted(number for number, _ in read) == list(range(300))
+    assert all(done.text == f"echo {number}" for number, done in read)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="any size of a stack is granted there")
 def test_a_thread_that_cannot_be_had_is_the_error_of_its_task():
     before = threading.stack_size()
@@ -595,6 +645,62 @@ def test_another_agent_goes_on_while_one_is_busy(client, wsgi_server):
     assert all(isinstance(done, (Task, TransportRemoteError)) for done in results)
 
 
+def nobody_there() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("in_flight", [1, 4, 32])
+def test_an_agent_that_cannot_be_reached_does_not_draw_the_tasks_of_another(client, in_flight):
+    """It has nothing to do, and so the most room."""
+    with Counting(work=0.01).serve("http://127.0.0.1:0") as server:
+        urls = [nobody_there(), server.url]
+        results = list(client.map(echoes(150), urls, max_in_flight=in_flight))
+
+    failures = [done for done in results if not isinstance(done, Task)]
+    assert {type(failure) for failure in failures} == {TransportConnectionError}
+    assert len(failures) <= in_flight / 2 + 8
+
+
+def test_an_agent_that_can_be_reached_again_gets_tasks_again(client):
+    first, second = Counting(work=0.01), Counting(work=0.01)
+    url = nobody_there()
+    with first.serve("http://127.0.0.1:0") as server:
+        results = client.map(
+            (task(str(n)) for n in range(5000)), [url, server.url], max_in_flight=4
+        )
+        failures = sum(not isinstance(next(results), Task) for _ in range(20))
+        with second.serve(url):
+            assert any(second.runs for _ in results)
+        results.close()
+
+    assert failures
+
+
+def test_one_call_finds_out_whether_an_agent_can_be_reached_again():
+    """It may take a connect timeout, for which no further tasks shall be kept."""
+    lost, other = Lane("lost", 8, 1.0), Lane("other", 8, 1.0)
+    for _ in range(3):
+        other.begin()
+    lost.begin()
+    lost.end(TransportConnectionError("refused", phase="connect"), time.monotonic())
+
+    assert pick([lost, other], 0) is other
+    assert wait_until(lambda: pick([lost, other], 0) is lost, 5)
+    lost.begin()
+    assert pick([lost, other], 0) is other
+    lost.end(TransportRemoteError("it says no"), time.monotonic())
+    assert pick([lost, other], 0) is lost
+
+
+def test_where_no_agent_can_be_reached_nobody_waits(client):
+    began = time.monotonic()
+    results = list(client.map(echoes(40), [nobody_there(), nobody_there()], max_in_flight=2))
+
+    assert [type(result) for result in results] == [TransportConnectionError] * 40
+    assert time.monotonic() - began < 10
+
+
 def test_other_errors_are_no_reason_to_send_again():
     transport = ScriptedTransport(
         TransportConnectionError("cut", retryable=True),
@@ -709,6 +815,37 @@ def test_a_token_ends_everything(client, silent, with_pool):
     assert caught.value.reason == "enough"
     assert silent.asked.empty()
     assert wait_until(lambda: not map_threads(), at_once())
+
+
+def cancelled_with_the_third(tasks: Any, in_flight: int) -> Any:
+    token = CancelToken()
+
+    def progress(done: int, total: int | None) -> None:
+        if done == 3:
+            token.cancel("enough")
+
+    client = AgentClient(ScriptedTransport(*[answered] * 4))
+    return client.map(tasks, URL, cancel=token, max_in_flight=in_flight, progress=progress)
+
+
+@pytest.mark.parametrize("in_flight", [1, 2, 3])
+def test_a_token_that_comes_with_the_last_result_ends_nothing(in_flight):
+    results = cancelled_with_the_third(echoes(3), in_flight)
+
+    assert [done.text for done in results] == ["echo 0", "echo 1", "echo 2"]
+
+
+def test_a_token_lets_no_further_task_be_asked_for():
+    """Whether there is one may take its time to tell."""
+    tasks = echoes(4)
+    results = cancelled_with_the_third((tasks.pop(0) for _ in range(4)), 1)
+
+    read = [next(results).text for _ in range(3)]
+    with pytest.raises(CallCancelledError, match="after 3 results; no further task was sent"):
+        next(results)
+
+    assert read == ["echo 0", "echo 1", "echo 2"]
+    assert len(tasks) == 1
 
 
 def test_a_token_that_is_cancelled_already_sends_nothing():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import queue
+import socket
 import subprocess
 import sys
 import textwrap
@@ -362,10 +363,10 @@ def test_a_name_needs_a_registry_and_an_address_none(client, agent_peer, http_re
     assert client.peer(agent_peer.url, registry=http_registry).url == agent_peer.url
 
 
-def registry_naming(url: str, at: str = "http://registry.test") -> RegistryClient:
+def registry_naming(url: str) -> RegistryClient:
     """Return a registry that names one address for an agent, whoever asks."""
     found = reply([card("kitchen", url).to_dict()])
-    return RegistryClient(ScriptedTransport(*[found] * 10, url=at))
+    return RegistryClient(ScriptedTransport(*[found] * 10, url="http://registry.test"))
 
 
 WAYS = [
@@ -455,13 +456,46 @@ def test_a_callable_is_told_the_origin_and_decides():
     assert "authorization" not in head.lower()
 
 
-def test_an_agent_at_the_registrys_own_origin_is_one_that_was_named():
-    with SilentPeer() as agent:
-        registry = registry_naming(f"{agent.url}/kitchen", at=f"{agent.url}/registry")
+class Naming(SilentPeer):
+    """A registry that names an agent at its own origin, which says nothing."""
 
-        head = head_sent(agent, {"credentials": "s3cret"}, registry)
+    def _hold(self, caller: socket.socket) -> None:
+        if b"/agents" in caller.recv(65536, socket.MSG_PEEK).partition(b"\r\n")[0]:
+            body = json.dumps([card("kitchen", f"{self.url}/kitchen").to_dict()]).encode()
+            caller.sendall(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+            )
+        super()._hold(caller)
 
-    assert "Authorization: Bearer s3cret" in head
+
+@pytest.mark.parametrize("is_view", [False, True])
+def test_the_origin_of_a_registry_that_the_client_calls_itself_was_named(is_view):
+    """The registry has got the secret with the look-up."""
+    with (
+        Naming() as agent,
+        HTTPTransport(agent.url, timeout=0.3, credentials="s3cret") as transport,
+    ):
+        client = AgentClient(transport)
+        client = client.with_options(timeout=0.3) if is_view else client
+        registry = RegistryClient(transport)
+        with pytest.raises(TransportTimeoutError):
+            client.peer("kitchen", registry=registry).invoke("hi")
+
+        heads = [agent.asked.get(timeout=5) for _ in range(2)]
+
+    assert all("Authorization: Bearer s3cret" in head for head in heads)
+
+
+def test_the_origin_of_a_registry_that_another_transport_calls_is_a_strangers():
+    with Naming() as stranger, HTTPTransport(timeout=0.5, credentials="s3cret") as transport:
+        with RegistryClient("http", url=stranger.url) as registry:
+            agent = AgentClient(transport).peer("kitchen", registry=registry)
+            with pytest.raises(ValueError, match="nothing was sent"):
+                agent.invoke("hi")
+
+        assert "s3cret" not in stranger.asked.get(timeout=5)  # the look-up
+        assert stranger.asked.empty()
 
 
 def test_an_address_and_a_card_are_named_by_the_caller():

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import queue
+import sys
 import threading
 import time
+
+import pytest
 
 from protolink_sync.errors import CallCancelledError
 
@@ -88,6 +92,31 @@ def eventually(condition):
             return False
         time.sleep(0.002)
     return True
+
+
+def interrupted_after(function, line, call):
+    """Make a call that Ctrl-C ends just after a line of a function, named by its beginning."""
+    code = function.__code__
+    lines, first = inspect.getsourcelines(function)
+    at = first + next(n for n, text in enumerate(lines) if text.strip().startswith(line))
+    was_there = False
+
+    def trace(frame, event, _):
+        nonlocal was_there
+        if frame.f_code is not code:
+            return None
+        if was_there and event == "line":
+            raise KeyboardInterrupt
+        was_there = was_there or frame.f_lineno == at
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    finally:
+        sys.settrace(before)
 
 
 class Reading(threading.Thread):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextvars
 import gc
 import threading
+import time
 import traceback
 import weakref
 
 import pytest
 
+from protolink_sync import CancelToken
 from protolink_sync.errors import (
     CallCancelledError,
     StreamInterruptedError,
@@ -18,7 +20,14 @@ from protolink_sync.errors import (
 )
 from protolink_sync.models import Task, TaskState
 from protolink_sync.streaming import EventSource, EventStream
-from tests.streaming.scripted import LIMIT, Reading, ScriptedSource, eventually, final
+from tests.streaming.scripted import (
+    LIMIT,
+    Reading,
+    ScriptedSource,
+    eventually,
+    final,
+    interrupted_after,
+)
 
 WORKING = {"type": "task_status_update", "new_state": "working", "final": False}
 
@@ -243,6 +252,23 @@ def test_threads_may_read_one_after_the_other():
     assert list(stream) == []
 
 
+@pytest.mark.parametrize("line", ["is_reader = False", "is_reader = self._reading"])
+def test_ctrl_c_at_the_beginning_of_a_wait_keeps_no_reader_out(line):
+    """Before the wait the stream goes on; what ends the wait ends it."""
+    stream, source = stream_of([1], None)
+
+    interrupted_after(EventStream.__next__, line, lambda: next(stream))
+
+    reading = Reading(stream)
+    if line == "is_reader = False":
+        assert reading.ended() == [1]
+        assert reading.error is None
+    else:
+        assert reading.ended() == []
+        assert isinstance(reading.error, CallCancelledError)
+    assert source.closed.wait(LIMIT)
+
+
 # --- leaving ------------------------------------------------------------------------------------
 
 
@@ -410,6 +436,24 @@ def test_cancel_at_the_moment_of_the_end_returns_the_finished_task():
     assert stream.cancel().state is TaskState.COMPLETED
     assert stream.events == 0, "nothing was taken from the reader"
     assert len(list(stream)) == 2
+
+
+def test_a_refused_cancel_waits_for_no_end_once_its_token_is_cancelled():
+    """The caller of the request has gone then."""
+    token = CancelToken()
+
+    def cancel(reason, timeout, given):
+        token.cancel()
+        raise TransportRemoteError("the task is not running")
+
+    stream, _ = stream_of([WORKING], canceller=cancel)
+    began = time.monotonic()
+
+    with pytest.raises(TransportRemoteError):
+        stream._ask_to_cancel(None, None, token)
+
+    assert time.monotonic() - began < 1
+    stream.close()
 
 
 def test_cancel_without_a_task():

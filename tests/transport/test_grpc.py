@@ -22,6 +22,7 @@ from protolink_sync.errors import (
     ClientClosedError,
     TLSVerificationError,
     TransportConnectionError,
+    TransportError,
     TransportLimitError,
     TransportProtocolError,
     TransportRemoteError,
@@ -54,6 +55,25 @@ def text_task(text: str) -> Task:
 def answering_with(status: str, words: str = "no"):
     """Return a handler that ends each call with a status."""
     return lambda _envelope, context: context.abort(grpc.StatusCode[status], words)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_connection_that_no_thread_can_wait_for_is_a_transport_error(monkeypatch, is_stream):
+    start = threading.Thread.start
+
+    def refused(thread):
+        if thread.name == "protolink-grpc-connect":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with AgentClient("grpc") as client, monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        call = client.send_task_streaming if is_stream else client.send_task
+        with pytest.raises(TransportError, match="can't start new thread"):
+            call("grpc://127.0.0.1:1", text_task("hi"))
+
+        metrics = client.transport.metrics
+        assert (metrics.active_requests, metrics.active_streams) == (0, 0)
 
 
 # ---- a real agent ------------------------------------------------------------------------------

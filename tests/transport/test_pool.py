@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import runpy
 import socket
+import sys
 import threading
 import time
 import weakref
@@ -13,7 +15,7 @@ import pytest
 
 from protolink_sync.errors import ClientClosedError
 from protolink_sync.specs import AGENT_CARD_REQUEST
-from protolink_sync.transport import HTTPTransport, TransportConfig
+from protolink_sync.transport import HTTPTransport, TransportConfig, _idle
 from tests.cases.server import ScriptedServer
 from tests.peers import CountingProxy
 from tests.transport.scenes import (
@@ -169,13 +171,17 @@ def test_a_connection_that_is_too_old_is_not_used_again():
         assert len(server.connections) == 2
 
 
-@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has one clock only")
+# The clock that goes on while the machine sleeps.
+SLEEPLESS = getattr(time, "CLOCK_MONOTONIC" if sys.platform == "darwin" else "CLOCK_BOOTTIME", None)
+
+
+@pytest.mark.skipif(SLEEPLESS is None, reason="this system has no second clock, or needs none")
 def test_a_connection_ages_while_the_machine_sleeps(monkeypatch):
     """The monotonic clock stands still then; what stands between has forgotten the connection."""
     real, slept = time.clock_gettime, [0.0]
 
     def clock(which: int) -> float:
-        return real(which) + (slept[0] if which == time.CLOCK_BOOTTIME else 0.0)
+        return real(which) + (slept[0] if which == SLEEPLESS else 0.0)
 
     with answering() as server, transport(server) as client:
         monkeypatch.setattr(time, "clock_gettime", clock)
@@ -186,6 +192,23 @@ def test_a_connection_ages_while_the_machine_sleeps(monkeypatch):
 
         assert len(server.connections) == 2
         assert server.wait_for_end(1) == "client"
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_MONOTONIC"), reason="Windows has no such clocks")
+@pytest.mark.parametrize("system", ["linux", "darwin", "freebsd14"])
+def test_each_system_has_its_clock_that_goes_on_in_sleep(monkeypatch, system):
+    """That of macOS has the name of one that stands still on Linux."""
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME", raising=False)
+    if system == "linux":
+        monkeypatch.setattr(time, "CLOCK_BOOTTIME", 7, raising=False)
+    asked = []
+    monkeypatch.setattr(time, "clock_gettime", asked.append)
+    clocks = runpy.run_path(_idle.__file__)
+
+    clocks["_now"]()
+
+    assert asked == {"linux": [7], "darwin": [time.CLOCK_MONOTONIC]}.get(system, [])
 
 
 def test_without_an_interval_no_connection_is_too_old():

@@ -14,6 +14,7 @@ from protolink_sync import AgentClient, CancelToken
 from protolink_sync.config import RetryPolicy, TransportConfig, TransportLimits
 from protolink_sync.errors import (
     CallCancelledError,
+    TransportError,
     TransportLimitError,
     TransportRemoteError,
     TransportTimeoutError,
@@ -68,6 +69,28 @@ def test_the_handler_has_a_thread_of_its_own(agent, client):
     client.send_task(URL, Task.create("x"))
 
     assert threading.get_ident() not in agent.threads
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_call_that_no_thread_can_make_sends_nothing(agent, client, monkeypatch, is_stream):
+    start = threading.Thread.start
+
+    def refused(thread):
+        if thread.name.startswith("protolink-runtime"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    call = client.send_task_streaming if is_stream else client.send_task
+    task = Task.create("x")
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(TransportError, match="can't start new thread"):
+            call(URL, task)
+
+    metrics = client.transport.metrics
+    assert (metrics.active_requests, metrics.active_streams) == (0, 0)
+    agent.gate.set()
+    assert client.send_task(URL, task).text == "execution 1"
 
 
 def test_neither_side_sees_what_the_other_does_to_its_objects(client):

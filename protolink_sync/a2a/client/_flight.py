@@ -58,8 +58,8 @@ class Flight(Generic[_Found]):
             )
         deadline = budget.deadline()
         self._waiting.append(deadline)
-        deadline.begin()
         try:
+            deadline.begin()
             if deadline.wait(math.inf, until=lambda: self._landed):
                 return
         finally:

@@ -213,8 +213,8 @@ class Tasks(Foundation):
 
     def _pause(self, budget: Budget, pause: float, id: str, state: TaskState) -> None:
         deadline: Deadline = budget.deadline()
-        deadline.begin()
         try:
+            deadline.begin()
             if deadline.wait(pause):
                 return
         finally:

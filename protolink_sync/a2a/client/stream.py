@@ -99,7 +99,7 @@ class A2AEventStream(EventStream):
                     raise  # nobody knows that the message has arrived
                 self._resumes -= 1
                 self._cut = cut
-                self._start(self._asked(lambda resume, id: resume.subscribe(id, self._ending)))
+                self._asked(lambda resume, id: self._start(resume.subscribe(id, self._ending)))
             if self._closed:  # by another thread, meanwhile
                 self._release()
 

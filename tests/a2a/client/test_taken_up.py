@@ -230,6 +230,37 @@ def test_a_stream_that_could_not_be_taken_up_has_ended(meet):
     assert agent.methods == ["SendStreamingMessage", "SubscribeToTask"]
 
 
+def test_a_stream_that_no_thread_can_take_up_has_ended(meet, monkeypatch):
+    """It holds nothing then, and may be closed like any other."""
+    agent, client = meet(
+        methods={
+            "SendStreamingMessage": stream(BEGIN),
+            "SubscribeToTask": stream(BEGIN, end=[HOLD]),
+        }
+    )
+    token = CancelToken()
+    events = client.stream_message("hi", resume=3, cancel=token)
+    next(events)
+    start = threading.Thread.start
+
+    def refused(thread):
+        if thread.name.startswith("protolink-stream"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+
+    for _ in range(3):
+        with pytest.raises(StreamInterruptedError) as caught:
+            next(events)
+        assert "can't start new thread" in str(caught.value.__cause__)
+        assert caught.value.task.id == "t1"
+    assert client.transport.metrics.active_streams == 0
+    assert agent.methods == ["SendStreamingMessage", "SubscribeToTask"]
+    assert not token._callbacks
+    events.close()
+
+
 def test_a_token_keeps_nothing_of_streams_that_were_taken_up(meet):
     """One token may serve a program for days."""
     _, client = meet(

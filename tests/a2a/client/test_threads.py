@@ -7,10 +7,15 @@ import pickle
 
 import pytest
 
-from protolink_sync.a2a import A2AClient
+from protolink_sync import CancelToken
+from protolink_sync._deadline import Deadline
+from protolink_sync.a2a import A2AClient, TaskState
+from protolink_sync.a2a.client._budget import Budget
+from protolink_sync.a2a.client._flight import Flight
 from protolink_sync.errors import ClientClosedError
 from tests.a2a.client.scenes import Running, in_threads
 from tests.a2a.scripted import HOLD, done, envelope, message, reply, sent, stream, task
+from tests.streaming.scripted import interrupted_after
 
 
 def test_b112_thirty_two_threads_get_each_its_own_answer(meet):
@@ -83,6 +88,25 @@ def test_b114_a_call_works_inside_a_running_event_loop(meet):
         return client.send_message("hi").text, client.stream_message("hi").result().text
 
     assert asyncio.run(main()) == ("done", "done")
+
+
+@pytest.mark.parametrize("which", ["another thread", "the next look"])
+def test_ctrl_c_where_a_wait_begins_leaves_nothing_with_the_token(meet, which):
+    """The same where it cannot begin, because no thread can start: the token may be kept."""
+    _agent, client = meet()
+    token = CancelToken()
+    budget = Budget(5, token)
+    flight = Running(Flight).end().value
+
+    def wait():
+        if which == "another thread":
+            flight.wait("send_message", client.base_url, budget)
+        else:
+            client._pause(budget, 1, "t1", TaskState.WORKING)
+
+    interrupted_after(Deadline.begin, "self._token._add_call", wait)
+
+    assert not token._calls
 
 
 def test_closing_ends_what_is_in_flight_and_what_comes_later(meet):
