@@ -175,11 +175,17 @@ class Transport(Calls):
                 stream = make(self._feed(call, spec, url, data, idle, primed))
             finally:
                 if stream is None:
-                    self._end(call)
+                    self._drop(call)
         finally:
             if stream is None:
-                self._end(call)
+                self._drop(call)
         return stream
+
+    def _drop(self, call: Call) -> None:
+        """Free what a stream holds that nobody has got, also when its worker reads already."""
+        # It has to leave first: to close what another thread reads would wait for it.
+        call.abort("left")
+        self._end(call)
 
     def _feed(
         self, call: Call, spec: ClientRequestSpec, url: str, data: Any, idle: float, primed: bool

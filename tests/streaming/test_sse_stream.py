@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import threading
+import time
 
 import pytest
 
@@ -17,9 +18,12 @@ from protolink_sync.errors import (
     TransportLimitError,
     TransportProtocolError,
 )
-from protolink_sync.transport import SSEJSONRPCTransport
+from protolink_sync.specs import TASK_STREAM_REQUEST
+from protolink_sync.streaming import EventStream
+from protolink_sync.transport import SSEJSONRPCTransport, WebSocketTransport
 from tests.cases.play import new_task
 from tests.cases.server import ScriptedServer
+from tests.transport.matrix_watch import until_asleep
 
 CHUNKS = {"op": "sse_head"}
 CLOSE = {"op": "close"}
@@ -227,6 +231,34 @@ def test_what_is_no_member_ends_the_stream_after_the_events_before_it(rest):
 
     assert found[0] == "a"
     assert type(error) is TransportProtocolError
+
+
+# ---- an interrupt before anybody has it ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [SSEJSONRPCTransport, WebSocketTransport])
+def test_an_interrupt_when_the_worker_reads_already_ends_it(kind, start_peer):
+    """As Ctrl-C while the thread starts: to close what it reads would wait for it."""
+    made = []
+
+    def make(source):
+        made.append(EventStream(source))
+        next(made[0])
+        until_asleep(made[0]._worker)
+        raise KeyboardInterrupt
+
+    url = start_peer({SSEJSONRPCTransport: "sse", WebSocketTransport: "websocket"}[kind]).url
+    with kind(timeout=30) as transport:
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            transport.subscribe_as(
+                transport._codec, TASK_STREAM_REQUEST, url, new_task("wait 60"), make
+            )
+
+        assert time.monotonic() - began < 5
+        made[0]._worker.join(5)
+        assert not made[0]._worker.is_alive()
+        assert transport.metrics.active_streams == 0
 
 
 # ---- no thread ----------------------------------------------------------------------------------
