@@ -175,7 +175,10 @@ class HTTPHost:
                     continue
                 except OSError as error:
                     _log.warning("%s: cannot accept a connection: %s", self.url, error)
-                    time.sleep(_NO_DESCRIPTORS_PAUSE)
+                    # Without the listener, which stays ready: so that close() is heard meanwhile.
+                    selector.unregister(self._listener)
+                    selector.select(_NO_DESCRIPTORS_PAUSE)
+                    selector.register(self._listener, selectors.EVENT_READ)
                     continue
                 self._accepted += 1
                 if len(self._threads) - len(self._streaming) >= most:

@@ -447,8 +447,9 @@ def test_the_twin_can_be_pickled():
 
 def test_a_forked_child_has_threads_of_its_own(agent_peer):
     program = """
-        import asyncio, os, sys, time
+        import asyncio, os, sys, threading
         from protolink_sync import AsyncAgentClient, Task
+        from tests.transport.matrix_watch import until_asleep
 
         async def main():
             async with AsyncAgentClient("http") as client:
@@ -456,7 +457,9 @@ def test_a_forked_child_has_threads_of_its_own(agent_peer):
                 return done.text
 
         assert asyncio.run(main()) == "hi"
-        time.sleep(0.005)  # the thread waits for more work now
+        for thread in threading.enumerate():
+            if thread.name.startswith("protolink-aio"):
+                until_asleep(thread)  # waits for more work
         child = os.fork()
         if not child:
             os._exit(asyncio.run(main()) != "hi")

@@ -251,7 +251,7 @@ def open_descriptors() -> int:
     return len(os.listdir("/dev/fd"))
 
 
-def eventually(condition: Callable[[], bool], within: float) -> bool:
+def eventually(condition: Callable[[], object], within: float = 5.0) -> bool:
     """Wait until a condition holds that nobody announces; say whether it did in time."""
     end = time.monotonic() + within
     while not condition():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -133,6 +134,38 @@ def test_a_client_that_has_gone_when_it_is_accepted_ends_nothing_else(monkeypatc
         assert raw(server.url, GET + b"Connection: close\r\n\r\n").startswith(b"HTTP/1.1 200 OK")
     assert gone == b""
     assert refused[0].fileno() == -1
+
+
+def test_a_host_without_descriptors_goes_on_when_there_are_some_again(monkeypatch):
+    accept, refused = socket.socket.accept, []
+
+    def refuse_thrice(sock):
+        if len(refused) < 3:
+            refused.append(sock)
+            raise OSError(errno.EMFILE, "Too many open files")
+        return accept(sock)
+
+    with Kitchen().serve("http://127.0.0.1:0") as server:
+        monkeypatch.setattr(socket.socket, "accept", refuse_thrice)
+
+        assert raw(server.url, GET + b"Connection: close\r\n\r\n").startswith(b"HTTP/1.1 200 OK")
+    assert len(refused) == 3
+
+
+def test_a_host_without_descriptors_can_be_closed(monkeypatch):
+    asked = threading.Event()
+
+    def refuse(sock):
+        asked.set()
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    server = Kitchen().serve("http://127.0.0.1:0")
+    monkeypatch.setattr(socket.socket, "accept", refuse)
+    with connected(server):
+        assert asked.wait(LIMIT)
+        server.close()
+
+    assert host_threads() == []
 
 
 def test_beyond_the_limit_connections_are_closed():

@@ -110,16 +110,6 @@ class Running:
         return self
 
 
-def until(condition: Callable[[], Any], limit: float = 5.0) -> bool:
-    """Wait until a condition holds that nobody announces; say whether it did in time."""
-    end = time.monotonic() + limit
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.002)
-    return True
-
-
 def stream_workers() -> list[str]:
     """Return the names of the threads that read streams."""
     return [t.name for t in threading.enumerate() if t.name.startswith("protolink-stream")]

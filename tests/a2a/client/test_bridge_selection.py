@@ -31,8 +31,9 @@ from tests.a2a.client.bridges import (
     native_agent,
     paths,
 )
-from tests.a2a.client.scenes import Running, in_threads, until
+from tests.a2a.client.scenes import Running, in_threads
 from tests.a2a.scripted import HOLD, RST, card, done, envelope, old_card, reply, result, sent, task
+from tests.cases.play import eventually
 from tests.transport.scenes import at_once
 
 
@@ -358,7 +359,7 @@ def waiting(client, agent, **words):
     agent.wait_for_requests(1)
     second = Running(lambda: client.send_task(agent.base, asked(), **words))
     # Nobody says that it has begun to wait; one that has not would ask again.
-    assert until(lambda: second.is_inside("_flight.py"))
+    assert eventually(lambda: second.is_inside("_flight.py"))
     return first, second
 
 

@@ -14,7 +14,7 @@ from protolink_sync.a2a import (
     TaskState,
 )
 from protolink_sync.errors import CallCancelledError
-from tests.a2a.client.scenes import Running, stream_workers, until
+from tests.a2a.client.scenes import Running, stream_workers
 from tests.a2a.client.test_selection import NEW, OPERATIONS
 from tests.a2a.scripted import (
     HOLD,
@@ -30,6 +30,7 @@ from tests.a2a.scripted import (
     stream,
     task,
 )
+from tests.cases.play import eventually
 from tests.cases.server import ScriptedServer
 from tests.transport.scenes import at_once
 
@@ -317,7 +318,7 @@ def test_b104_leaving_a_loop_closes_the_connection(meet):
 
     connection = agent.calls[0].request.connection
     assert agent.wait_for_end(connection, 2) == "client"
-    assert until(lambda: not stream_workers())
+    assert eventually(lambda: not stream_workers())
 
 
 def test_b105_an_exception_of_a_callback_ends_the_call_and_is_raised(meet):
@@ -333,7 +334,7 @@ def test_b105_an_exception_of_a_callback_ends_the_call_and_is_raised(meet):
     connection = agent.calls[0].request.connection
     assert agent.wait_for_end(connection, 2) == "client"
     assert agent.connections[connection - 1].closed_at - raised < at_once()
-    assert until(lambda: not stream_workers())
+    assert eventually(lambda: not stream_workers())
 
 
 def test_b105_a_callback_may_use_the_client(meet):
@@ -352,7 +353,7 @@ def test_b103_a_connection_that_is_not_made_is_left(client_of):
         client = client_of(silent.base, connect_timeout=60)
         token = CancelToken()
         running = Running(lambda: client.send_message("hi", cancel=token))
-        assert until(lambda: client.transport.metrics.requests_started)
+        assert eventually(lambda: client.transport.metrics.requests_started)
 
         cancelled = time.monotonic()
         token.cancel()

@@ -16,8 +16,9 @@ from protolink_sync.a2a import (
     WireDialect,
 )
 from protolink_sync.errors import TransportError, TransportProtocolError, TransportRemoteError
-from tests.a2a.client.scenes import Running, in_threads, until
+from tests.a2a.client.scenes import Running, in_threads
 from tests.a2a.scripted import CARD_PATH, card, done, error, interface, old_card, reply
+from tests.cases.play import eventually
 
 ETAG = 'W/"4f1d"'
 
@@ -278,4 +279,4 @@ def test_b03_a_fetch_that_fails_says_so_and_is_no_card(answer, kind, meet):
         client.fetch_agent_card()
 
     assert client.fetch_agent_card(force=True).name == "scripted"
-    assert until(lambda: len(agent.gets) == 2)
+    assert eventually(lambda: len(agent.gets) == 2)

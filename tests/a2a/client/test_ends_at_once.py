@@ -9,8 +9,9 @@ import pytest
 
 from protolink_sync import CancelToken
 from protolink_sync.errors import CallCancelledError, ClientClosedError, TransportTimeoutError
-from tests.a2a.client.scenes import Running, stream_workers, until
+from tests.a2a.client.scenes import Running, stream_workers
 from tests.a2a.scripted import HOLD, artifact_update, frame, sent, stream, task
+from tests.cases.play import eventually
 from tests.transport.scenes import at_once
 
 SILENT = stream(sent(task("working")), end=(HOLD,))
@@ -39,7 +40,7 @@ def opened(request, meet):
 def gone(agent, since):
     """Say that worker and connection have ended in time."""
     connection = agent.calls[0].request.connection
-    assert until(lambda: not stream_workers(), 2), "the worker goes on"
+    assert eventually(lambda: not stream_workers(), 2), "the worker goes on"
     ended = time.monotonic()
     assert agent.wait_for_end(connection, 2) == "client"
     closed = agent.connections[connection - 1].closed_at
@@ -177,7 +178,7 @@ def test_b43_a_token_ends_a_stream_that_is_taken_up_again(meet):
 
     assert isinstance(reading.end(5).error, CallCancelledError)
     assert reading.ended_at - cancelled < at_once()
-    assert until(lambda: not stream_workers(), 2)
+    assert eventually(lambda: not stream_workers(), 2)
 
 
 def test_b42_two_hundred_streams_leave_nothing_behind(meet):
@@ -187,5 +188,5 @@ def test_b42_two_hundred_streams_leave_nothing_behind(meet):
     for _ in range(200):
         client.stream_message("hi").result()
 
-    assert until(lambda: not stream_workers())
-    assert until(lambda: all(c.closed_at for c in agent.connections[1:]), 3)
+    assert eventually(lambda: not stream_workers())
+    assert eventually(lambda: all(c.closed_at for c in agent.connections[1:]), 3)

@@ -118,7 +118,7 @@ def test_b112_a_lock_that_was_held_at_the_fork_does_not_hang_the_child(lock, how
             def hold():
                 with {lock}:
                     held.set()
-                    time.sleep(20)
+                    threading.Event().wait()
             threading.Thread(target=hold, daemon=True).start()
             held.wait()
             def work():

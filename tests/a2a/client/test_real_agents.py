@@ -29,7 +29,8 @@ from protolink_sync.a2a import (
     WireDialect,
 )
 from protolink_sync.errors import CallCancelledError, StreamInterruptedError, TransportTimeoutError
-from tests.a2a.client.scenes import Running, heard, stream_workers, until
+from tests.a2a.client.scenes import Running, heard, stream_workers
+from tests.cases.play import eventually
 from tests.transport.scenes import at_once
 
 pytestmark = pytest.mark.peer
@@ -222,7 +223,7 @@ def test_b49_leaving_a_stream_leaves_the_task_running(side, real):
         next(stream)
         running = stream.task.id
 
-    assert until(lambda: not stream_workers())
+    assert eventually(lambda: not stream_workers())
     assert client.get_task(running).status.state in {TaskState.SUBMITTED, TaskState.WORKING}
     client.cancel_task(running)
 
@@ -330,7 +331,7 @@ def test_b103_a_token_ends_a_blocking_send_at_once(side, real):
     client, token = real(side), CancelToken()
     client.fetch_agent_card()
     running = Running(lambda: client.send_message("slow", cancel=token))
-    assert until(lambda: client.transport.metrics.requests_started == 2)
+    assert eventually(lambda: client.transport.metrics.requests_started == 2)
 
     cancelled = time.monotonic()
     token.cancel()

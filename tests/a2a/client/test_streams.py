@@ -17,7 +17,7 @@ from protolink_sync.errors import (
     TransportProtocolError,
     TransportRemoteError,
 )
-from tests.a2a.client.scenes import heard, until
+from tests.a2a.client.scenes import heard
 from tests.a2a.scripted import (
     END,
     HOLD,
@@ -38,6 +38,7 @@ from tests.a2a.scripted import (
     stream,
     task,
 )
+from tests.cases.play import eventually
 from tests.transport.scenes import at_once
 
 BEGIN = sent(task("submitted"))
@@ -740,7 +741,7 @@ def test_a_token_that_is_cancelled_already_opens_no_stream(meet):
     seen = heard(lambda: client.stream_message("hi", cancel=token))
 
     assert isinstance(seen.error, CallCancelledError)
-    assert until(lambda: agent.requests == [])
+    assert eventually(lambda: agent.requests == [])
 
 
 def test_an_error_that_ended_a_stream_is_given_again(meet):

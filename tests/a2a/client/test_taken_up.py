@@ -16,7 +16,7 @@ from protolink_sync.errors import (
     StreamInterruptedError,
     TransportTimeoutError,
 )
-from tests.a2a.client.scenes import heard, until
+from tests.a2a.client.scenes import heard
 from tests.a2a.scripted import (
     HOLD,
     SSE,
@@ -30,6 +30,7 @@ from tests.a2a.scripted import (
     stream,
     task,
 )
+from tests.cases.play import eventually
 
 BEGIN = sent(task("working"))
 
@@ -116,7 +117,7 @@ def test_close_ends_a_stream_that_is_being_taken_up(meet):
     rest = []
     reader = threading.Thread(target=lambda: rest.extend(events))
     reader.start()
-    until(lambda: len(agent.calls) == 2)
+    assert eventually(lambda: len(agent.calls) == 2)
 
     events.close()
 
@@ -132,7 +133,7 @@ def test_a_token_ends_a_stream_that_is_being_taken_up(meet):
     next(events)
 
     def cancel() -> None:
-        until(lambda: len(agent.calls) == 2)
+        assert eventually(lambda: len(agent.calls) == 2)
         token.cancel("enough")
 
     threading.Thread(target=cancel).start()
