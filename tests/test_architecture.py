@@ -69,6 +69,7 @@ ONE_MODULE = {
     "requests": "transport",
     "urllib3": "transport",
     "websocket": "transport",
+    "websockets": "transport",
     "grpc": "transport",
     "tenacity": "transport",
     "orjson": "wire models",

@@ -13,7 +13,7 @@ from benchmarks.payloads import stream_task, task
 
 __all__ = ["DictRoundTrip", "Fast", "HandedOver", "Plain"]
 
-_FAST = ("msgspec", "orjson")
+_FAST = ("msgspec", "orjson", "websockets")
 
 
 class _Ours:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, ClassVar
 
 from protolink_sync._deadline import CancelToken
@@ -80,19 +81,8 @@ class Tasks(Foundation):
                 f"task is a {type(task).__name__}, must be a Task: Task.create(...) makes one"
             )
 
-        def native(left: float | None) -> Task:
-            sent: Task = self._calls.send(
-                TASK_REQUEST,
-                agent_url,
-                task,
-                timeout=left,
-                cancel=cancel,
-                idempotency_key=idempotency_key,
-            )
-            return sent
-
         if self._selection is None or protocol == "protolink":
-            return native(timeout)
+            return self._send_native(agent_url, task, cancel, idempotency_key, timeout)
         return self._selection.send_task(
             agent_url,
             task,
@@ -100,8 +90,22 @@ class Tasks(Foundation):
             timeout=timeout,
             cancel=cancel,
             idempotency_key=idempotency_key,
-            native=native,
+            native=partial(self._send_native, agent_url, task, cancel, idempotency_key),
         )
+
+    def _send_native(
+        self,
+        agent_url: str,
+        task: Task,
+        cancel: CancelToken | None,
+        key: str | None,
+        timeout: float | None,
+    ) -> Task:
+        """Submit a task over ProtoLink's own protocol."""
+        sent: Task = self._calls.send(
+            TASK_REQUEST, agent_url, task, timeout=timeout, cancel=cancel, idempotency_key=key
+        )
+        return sent
 
     def send_infer_task(
         self,

@@ -85,7 +85,7 @@ def json_object(value: Any, _: Any = None) -> dict[str, Any]:
     """Read a JSON object into a new dictionary; null reads as an empty one."""
     if value is None:
         return {}
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):
         raise UnexpectedError("an object", value)
     return dict(value)
 

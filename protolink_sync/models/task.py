@@ -281,7 +281,7 @@ class Task(Shown, LazyExtra):
     @property
     def state_text(self) -> str:
         """The state as it stands on the wire: the peer's own word if the state is unknown."""
-        return self.state.value if self._state_text is None else self._state_text
+        return self.state._value_ if self._state_text is None else self._state_text
 
     @property
     def is_terminal(self) -> bool:
@@ -435,14 +435,16 @@ def _read_task(data: Any) -> Task:
         raise TypeError
     word = data.get("state", "submitted")
     state = STATE_BY_TEXT.get(word)
+    identity = data["id"] if "id" in data else new_id()
+    moment = data["created_at"] if "created_at" in data else utc_now()
     task = Task(
-        identifier(data["id"]) if "id" in data else new_id(),
+        identity if type(identity) is str else identifier(identity),
         TaskState.UNKNOWN if state is None else state,
         read_messages(data.get("messages")),
         read_artifacts(data.get("artifacts")),
         json_object(data.get("metadata")),
         json_object(data.get("flow_state")),
-        nullable_text(data["created_at"]) if "created_at" in data else utc_now(),
+        moment if type(moment) is str else nullable_text(moment),
         state_text=text(word) if state is None else None,
     )
     if not _TASK_MEMBERS.issuperset(data):
@@ -451,14 +453,15 @@ def _read_task(data: Any) -> Task:
 
 
 def _write_task(task: Task) -> dict[str, Any]:
+    identity, moment = task.id, task.created_at
     value = {
-        "id": jsonable(task.id),
+        "id": identity if type(identity) is str else jsonable(identity),
         "state": task.state_text,
         "messages": write_messages(task.messages),
         "artifacts": write_artifacts(task.artifacts),
         "metadata": jsonable(task.metadata),
         "flow_state": jsonable(task.flow_state),
-        "created_at": jsonable(task.created_at),
+        "created_at": moment if type(moment) is str else jsonable(moment),
     }
     if task._extra:
         for name, item in task._extra.items():

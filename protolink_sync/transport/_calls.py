@@ -195,9 +195,13 @@ class Calls(Foundation):
             self._add_headers(call.options.headers, request)
         self._check_size(request)
         try:
-            self._trace(call, request)
+            if tracing.API in sys.modules:  # somebody traces
+                self._trace(call, request)
             self._enter(call, context)
-            value = self._attempts(call, spec, request)
+            try:
+                value = self._attempt(call, request, 1)
+            except TransportError as first:
+                value = self._attempt_again(first, call, spec, request)
             result = http_codec.parse(spec.response_parser, value, context)
         except BaseException as error:
             self._account(call, context, error)
@@ -209,9 +213,7 @@ class Calls(Foundation):
         return result
 
     def _trace(self, call: Call, request: WireRequest) -> None:
-        """Begin the span of a call, if somebody traces, and tell the peer of it."""
-        if tracing.API not in sys.modules:
-            return
+        """Begin the span of a call and tell the peer of it."""
         call.span = span = tracing.CallSpan(request.context, self.transport_type)
         if self._headers_per_call:
             request.headers = merged(span.headers(), request.headers)
@@ -284,28 +286,28 @@ class Calls(Foundation):
         if self._closed:
             self._check_open()
 
-    def _attempts(self, call: Call, spec: ClientRequestSpec, request: WireRequest) -> Any:
-        try:
-            return self._attempt(call, request, 1)
-        except TransportError as first:
-            policy = self._policy(call)
-            # Not for a retry: a plain failure, the usual end, must not pay for tenacity.
-            from protolink_sync.transport._retry import may_retry, retry
+    def _attempt_again(
+        self, first: TransportError, call: Call, spec: ClientRequestSpec, request: WireRequest
+    ) -> Any:
+        """Return what further attempts bring after the first has failed, or raise its error."""
+        policy = self._policy(call)
+        # Not for a retry: a plain failure, the usual end, must not pay for tenacity.
+        from protolink_sync.transport._retry import may_retry, retry
 
-            if not may_retry(spec, policy, first):
-                raise
-            return retry(
-                first,
-                lambda number: self._attempt(call, request, number),
-                call,
-                spec,
-                policy,
-                ttl=self._config.idempotency_ttl,
-                retried=self._count_retry,
-                planned=lambda error, number, pause: self._tell_retry(
-                    request.context, error, number, pause
-                ),
-            )
+        if not may_retry(spec, policy, first):
+            raise first
+        return retry(
+            first,
+            lambda number: self._attempt(call, request, number),
+            call,
+            spec,
+            policy,
+            ttl=self._config.idempotency_ttl,
+            retried=self._count_retry,
+            planned=lambda error, number, pause: self._tell_retry(
+                request.context, error, number, pause
+            ),
+        )
 
     def _tell_retry(
         self, context: TransportRequestContext, error: TransportError, number: int, pause: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from protolink_sync.models import Task
@@ -24,12 +24,23 @@ def key_of_task(task_id: Any, body: bytes) -> str:
             by its SHA-256.
         body: The encoded task.
     """
-    import hashlib  # not at import: it loads OpenSSL
-
+    sha256 = _sha256 or _find_sha256()
     text = str(task_id)
     if not (0 < len(text) <= _LONGEST_ID and text.isascii() and text.isprintable()):
-        text = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{text}:{hashlib.sha256(body).hexdigest()[:32]}"
+        text = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{text}:{sha256(body).hexdigest()[:32]}"
+
+
+# Unknown until the first use: to import it loads OpenSSL.
+_sha256: Callable[[bytes], Any] | None = None
+
+
+def _find_sha256() -> Callable[[bytes], Any]:
+    global _sha256
+    from hashlib import sha256
+
+    _sha256 = sha256
+    return sha256
 
 
 def task_id(data: Any) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from protolink_sync._deadline import Timer, forget, watch
@@ -26,9 +28,9 @@ _FRESH_PART = 0.75
 # does not. What goes on has this name on macOS, where time.monotonic() is another clock.
 _CLOCK = getattr(time, "CLOCK_MONOTONIC" if sys.platform == "darwin" else "CLOCK_BOOTTIME", None)
 
-
-def _now() -> float:
-    return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
+_now: Callable[[], float] = (
+    time.monotonic if _CLOCK is None else functools.partial(time.clock_gettime, _CLOCK)
+)
 
 
 class _Idle(Protocol):
@@ -57,8 +59,8 @@ class IdlePool(Generic[_Connection]):
     lock. A connection is in the queue or in somebody's hand, never in both.
     """
 
-    # The transport's settings; whoever makes the pool sets them.
-    keepalive_interval: float | None = 20.0
+    # See bound().
+    _fresh_seconds = math.inf
     max_idle = 10
 
     def _begin(self) -> None:
@@ -71,6 +73,21 @@ class IdlePool(Generic[_Connection]):
         self._timer: Timer | None = None
         self._shut = False
 
+    def bound(
+        self, keepalive_interval: float | None, max_idle: int, longest: float = math.inf
+    ) -> None:
+        """Set how many connections stay idle, and for how long.
+
+        Args:
+            keepalive_interval: Seconds after three quarters of which an idle one is not used
+                again; None for no such time.
+            max_idle: How many stay idle.
+            longest: Seconds after which an idle one is not used again in any case.
+        """
+        interval = math.inf if keepalive_interval is None else keepalive_interval * _FRESH_PART
+        self._fresh_seconds = min(interval, longest)
+        self.max_idle = max_idle
+
     def close(self) -> None:
         """Close the idle connections; those that are in use when they come back."""
         self._shut = True
@@ -82,7 +99,7 @@ class IdlePool(Generic[_Connection]):
 
     def _take(self) -> _Connection | None:
         """Return an idle connection that is fresh and alive, or None."""
-        oldest = _now() - self._fresh_seconds()
+        oldest = _now() - self._fresh_seconds
         while True:
             try:
                 connection = self._idle.pop()
@@ -104,13 +121,9 @@ class IdlePool(Generic[_Connection]):
         elif self._timer is None or has_spare:
             self._look_again()
 
-    def _fresh_seconds(self) -> float:
-        interval = self.keepalive_interval
-        return math.inf if interval is None else interval * _FRESH_PART
-
     def _look_again(self) -> None:
         """Have the deadline thread close spare and old connections in a while."""
-        wait = _SPARE_SECONDS if len(self._idle) > self.max_idle else self._fresh_seconds()
+        wait = _SPARE_SECONDS if len(self._idle) > self.max_idle else self._fresh_seconds
         if wait == math.inf:
             return
         timer = self._timer
@@ -124,7 +137,7 @@ class IdlePool(Generic[_Connection]):
 
     def _tidy(self) -> None:
         now = _now()
-        oldest, spare = now - self._fresh_seconds(), now - _SPARE_SECONDS
+        oldest, spare = now - self._fresh_seconds, now - _SPARE_SECONDS
         for user, at in [*self._users.items()]:
             if at <= spare:
                 self._users.pop(user, None)

@@ -199,7 +199,7 @@ class Cuttable:
             sock: What the connection reads from: TLS may hold what the network has no more.
         """
         duplicate, look = self._duplicate, self._look
-        if duplicate is None or _holds_decrypted(sock):
+        if duplicate is None or (type(sock) is not socket.socket and _holds_decrypted(sock)):
             return False
         if look is None:
             if not _CAN_POLL:

@@ -78,6 +78,11 @@ class WebSocketConnection(Cuttable):
 
     Args:
         endpoint: Where to connect to.
+
+    Attributes:
+        is_open: Whether the upgrade was made, and the connection not closed since.
+        is_quiet: Whether it is between two messages and used by no call: then a close frame is due
+            before the end.
     """
 
     idle_since = 0.0
@@ -88,14 +93,8 @@ class WebSocketConnection(Cuttable):
         self._sock: socket.socket | None = None
         self._wire: Wire | None = None
         self._library: Library | None = None
-        # Between two messages and used by no call: then a close frame is due before the end.
-        self._is_quiet = False
+        self.is_open = self.is_quiet = False
         self._was_cut = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the upgrade was made, and the connection not closed since."""
-        return self._library is not None
 
     # --- opening -----------------------------------------------------------------------------
 
@@ -128,7 +127,7 @@ class WebSocketConnection(Cuttable):
             endpoint.host_header,
             [f"{name}: {value}" for name, value in headers.items()],
         )
-        self._library = library
+        self._library, self.is_open = library, True
         call.limit("connect", math.inf)
 
     def _dialled(self, host: str, port: int, call: Call) -> socket.socket:
@@ -177,6 +176,7 @@ class WebSocketConnection(Cuttable):
         """
         sock = self._sock
         assert sock is not None
+        call.phase = "send"
         frame = masked_frame(TEXT, payload, os.urandom(4))
         try:
             if len(frame) <= _LARGE:
@@ -188,6 +188,7 @@ class WebSocketConnection(Cuttable):
         except OSError as error:
             if call.ended is not None or not peer_stopped_reading(error):
                 raise
+        call.phase = "wait"
 
     def receive(self, limit: int, call: Call) -> list[bytes]:
         """Wait for the next messages and return all that are there; pings are answered.
@@ -205,7 +206,6 @@ class WebSocketConnection(Cuttable):
         wire, library = self._wire, self._library
         assert wire is not None
         assert library is not None
-        library.bound(limit)
         while True:
             if wire.at == len(wire.buffer):
                 if not wire.fill():
@@ -224,19 +224,11 @@ class WebSocketConnection(Cuttable):
                 if not wire.fill():
                     raise WebSocketClosed(None)
                 continue
-            message = library.read()
+            message = library.read(limit)
             if message is not None:
                 return [message]
 
     # --- between calls -----------------------------------------------------------------------
-
-    def rest(self) -> None:
-        """Say that the last message of a call was read."""
-        self._is_quiet = True
-
-    def wake(self) -> None:
-        """Say that a call uses it."""
-        self._is_quiet = False
 
     def is_alive(self) -> bool:
         """Return whether an idle connection can carry a call; pings that wait are answered.
@@ -278,14 +270,14 @@ class WebSocketConnection(Cuttable):
 
     def take_back(self) -> None:
         """Close it; the call that used it is over (Abortable)."""
-        self._is_quiet = False
+        self.is_quiet = False
         self.close()
 
     def close(self) -> None:
         """Close it, with a close frame if it is between two calls. Never waits."""
-        wire, self._wire, self._library = self._wire, None, None
+        wire, self._wire, self._library, self.is_open = self._wire, None, None, False
         # A forked child has the same connection, but no right to end it.
-        if self._is_quiet and wire is not None and os.getpid() == self._pid:
+        if self.is_quiet and wire is not None and os.getpid() == self._pid:
             wire.say_goodbye()
         sock, self._sock = self._sock, None
         if sock is not None:
@@ -309,19 +301,15 @@ class Pool(IdlePool[WebSocketConnection]):
 
     def __init__(self, endpoint: Endpoint, keepalive_interval: float | None, max_idle: int) -> None:
         self.endpoint = endpoint
-        self.keepalive_interval = keepalive_interval
-        self.max_idle = max_idle
         self._begin()
-
-    def _fresh_seconds(self) -> float:
-        return min(super()._fresh_seconds(), _FRESH_SECONDS)
+        self.bound(keepalive_interval, max_idle, _FRESH_SECONDS)
 
     def lend_to(self, call: Call) -> WebSocketConnection:
         """Return a connection for one call: an idle one, or one that is still to be opened."""
         connection = self._take()
         if connection is None:
             connection = WebSocketConnection(self.endpoint)
-        connection.wake()
+        connection.is_quiet = False
         if not call.lend(connection):
             # Ended between its last look and now: nothing was cut, so nothing may be sent.
             raise InterruptedError("the call was ended")
@@ -332,5 +320,5 @@ class Pool(IdlePool[WebSocketConnection]):
         if not call.release() or not connection.is_open or self._shut:
             connection.close()
             return
-        connection.rest()
+        connection.is_quiet = True
         self._keep(connection)

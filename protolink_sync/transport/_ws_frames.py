@@ -9,6 +9,8 @@ Source:
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from typing import Literal
 
 __all__ = [
     "BINARY",
@@ -35,6 +37,15 @@ _LENGTH_64 = 127
 # Up to so many bytes one long integer is the fastest way to mask; beyond, tables are.
 _ONE_INTEGER = 4096
 
+# Times a word it has that word in every place.
+_EACH_WORD = int.from_bytes(b"\1\0\0\0" * (_ONE_INTEGER // 4), "little")
+
+# The function of the extra "fast": unknown at first, then there or not. To import its library takes
+# as long as to mask a few thousand messages here.
+_mask_in_c: Callable[[bytes, bytes], bytes] | Literal[False] | None = None
+_masked_bytes = 0
+_MUCH = 1 << 20
+
 _ALL_BYTES = int.from_bytes(bytes(range(256)), "little")
 
 
@@ -56,9 +67,14 @@ def masked_frame(opcode: int, payload: bytes, key: bytes) -> bytes | bytearray:
         head = struct.pack("!BBH", _FINAL | opcode, _MASKED | _LENGTH_16, size) + key
     else:
         head = struct.pack("!BBQ", _FINAL | opcode, _MASKED | _LENGTH_64, size) + key
+    in_c = _mask_in_c if _mask_in_c is not None else _found_in_c(size)
+    if in_c:
+        return head + in_c(payload, key)
     if size <= _ONE_INTEGER:
-        mask = int.from_bytes((key * (size // 4 + 1))[:size], "little")
-        return head + (int.from_bytes(payload, "little") ^ mask).to_bytes(size, "little")
+        words = (size + 3) // 4
+        mask = (_EACH_WORD >> (_ONE_INTEGER - 4 * words) * 8) * int.from_bytes(key, "little")
+        masked = (int.from_bytes(payload, "little") ^ mask).to_bytes(4 * words, "little")
+        return head + masked[:size]
     frame = bytearray(len(head) + size)
     frame[: len(head)] = head
     for number, byte in enumerate(key):
@@ -66,6 +82,23 @@ def masked_frame(opcode: int, payload: bytes, key: bytes) -> bytes | bytearray:
         table = _ALL_BYTES ^ int.from_bytes(bytes((byte,)) * 256, "little")
         frame[len(head) + number :: 4] = payload[number::4].translate(table.to_bytes(256, "little"))
     return frame
+
+
+def _found_in_c(size: int) -> Callable[[bytes, bytes], bytes] | Literal[False]:
+    """Return the function in C, once enough was masked without it; False before, or if none."""
+    global _mask_in_c, _masked_bytes
+    _masked_bytes += size
+    if _masked_bytes < _MUCH:
+        return False
+    try:
+        from websockets.speedups import apply_mask
+
+        # No documented function of that library: so it is asked for what is known.
+        is_right = apply_mask(b"Hello", bytes.fromhex("37fa213d")) == b"\x7f\x9f\x4d\x51\x58"
+    except Exception:
+        is_right = False
+    _mask_in_c = apply_mask if is_right else False
+    return _mask_in_c
 
 
 def header_size(second: int) -> int:
@@ -101,7 +134,7 @@ def take_texts(data: bytes, at: int, limit: int) -> tuple[list[bytes], int, int]
         if size >= _LENGTH_16:
             if size > _LENGTH_64:  # masked, which a server must not do
                 return texts, at, 0
-            begin = at + header_size(size)
+            begin = at + (4 if size == _LENGTH_16 else 10)
             if begin > end:
                 return texts, at, begin - end
             size = int.from_bytes(data[at + 2 : begin], "big")

@@ -269,7 +269,12 @@ class Library(websocket.WebSocket):
 
     Args:
         wire: What it takes for its socket.
+
+    Attributes:
+        is_inside_message: Whether fragments of a message came, and not all.
     """
+
+    is_inside_message = False
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(enable_multithread=False, skip_utf8_validation=True)
@@ -295,22 +300,19 @@ class Library(websocket.WebSocket):
         )
         self._wire.upgraded()
 
-    def bound(self, limit: int) -> None:
-        """Set the size of the largest message allowed."""
-        self._frames.limit = self._fragments.limit = limit
-
-    @property
-    def is_inside_message(self) -> bool:
-        """Whether fragments of a message came, and not all."""
-        return self._fragments.recving_frames is not None
-
-    def read(self) -> bytes | None:
+    def read(self, limit: int) -> bytes | None:
         """Read a message, or a control frame, for which None is returned; pings are answered.
+
+        Args:
+            limit: Size of the largest message allowed.
 
         Raises:
             WebSocketClosed: It was a close frame; it is answered.
+            MessageTooLarge: The message is larger.
         """
+        self._frames.limit = self._fragments.limit = limit
         opcode, frame = self.recv_data_frame(control_frame=True)
+        self.is_inside_message = self._fragments.recving_frames is not None
         if opcode == CLOSE:
             code = int.from_bytes(frame.data[:2], "big") if frame.data else _NO_CODE
             raise WebSocketClosed(code, frame.data[2:].decode("utf-8", "replace"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from protolink_sync.models import ClientRequestSpec, Task, TaskCancellationReque
 from protolink_sync.security import Credentials
 from protolink_sync.specs import TASK_CANCEL_REQUEST, TASK_STREAM_REQUEST
 from protolink_sync.streaming import EventSource, EventStream
+from protolink_sync.transport import _tracing as tracing
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._calls import Calls
 from protolink_sync.transport._codec import Codec, TransportCapabilities
@@ -198,7 +200,8 @@ class Transport(Calls):
         self._check_size(request)
         try:
             call.outcome = "cancelled"
-            self._trace(call, request)
+            if tracing.API in sys.modules:  # somebody traces
+                self._trace(call, request)
             call.limit("idle", idle)
             call.begin()
             if not self._stream_slots.acquire(call, self._is_nested):

@@ -139,8 +139,7 @@ class _Network:
         proxy = self.proxy(url)
         parts = urlsplit(url)
         pool = self.adapter.pool(parts, proxy)
-        pool.keepalive_interval = self._config.keepalive_interval
-        pool.max_idle = self._config.max_idle_connections
+        pool.bound(self._config.keepalive_interval, self._config.max_idle_connections)
         pool.connect_timeout = self._config.connect_timeout
         if proxy is not None and parts.scheme == "http":
             # A proxy is asked for the whole address, and may want a password.

@@ -159,9 +159,20 @@ class _Network:
 
 @attrs.define
 class _Answer(WireReply):
-    """An answer whose connection is not kept before it was understood."""
+    """An answer whose connection is kept once it was understood.
 
-    keep: Callable[[], None]
+    Args:
+        pool: Where it is kept.
+        connection: What is kept; None for nothing.
+    """
+
+    pool: Pool
+    connection: WebSocketConnection | None
+
+    def keep(self, call: Call) -> None:
+        """Keep the connection for the next call."""
+        if self.connection is not None:
+            self.pool.give_back(self.connection, call)
 
 
 class WebSocketTransport(Transport):
@@ -264,12 +275,12 @@ class WebSocketTransport(Transport):
     def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
         context = request.context
         limit = self._config.limits.max_response_bytes
-        pool = self._net().pool(request)
+        pool = (self._network or self._net()).pool(request)
         try:
             connection = pool.lend_to(deadline)
             if not connection.is_open:
                 self._open(connection, request, deadline)
-            self._submit(connection, request, deadline)
+            connection.send(request.body or b"", deadline)
             messages = connection.receive(limit, deadline)
         except FOREIGN_ERRORS as error:
             raise self._typed(error, request, deadline, "reply") from error
@@ -279,12 +290,8 @@ class WebSocketTransport(Transport):
         # after an id of the caller's own, which may come again: a late answer would have it too.
         options = deadline.options
         is_ours = options is None or options.request_id is None
-        keep = (
-            functools.partial(pool.give_back, connection, deadline)
-            if len(messages) == 1 and is_ours
-            else lambda: None
-        )
-        return _Answer(200, "", {}, messages[0], keep)
+        kept = connection if len(messages) == 1 and is_ours else None
+        return _Answer(200, "", {}, messages[0], pool, kept)
 
     def _decode(self, reply: WireReply, context: TransportRequestContext, call: Call) -> Any:
         assert isinstance(reply, _Answer)
@@ -294,10 +301,10 @@ class WebSocketTransport(Transport):
         except TransportRemoteError:
             # An error without it leaves open whether an answer to the call follows.
             if context.request_id.encode() in reply.body:
-                reply.keep()
+                reply.keep(call)
             raise
         # After an answer that cannot be understood nobody knows what comes next.
-        reply.keep()
+        reply.keep(call)
         return value
 
     def _open_stream(self, request: WireRequest, deadline: Call) -> _WebSocketStream:
@@ -306,7 +313,7 @@ class WebSocketTransport(Transport):
             if not deadline.lend(connection):
                 raise InterruptedError("the call was ended")
             self._open(connection, request, deadline)
-            self._submit(connection, request, deadline)
+            connection.send(request.body or b"", deadline)
         except FOREIGN_ERRORS as error:
             raise self._typed(error, request, deadline, "event") from error
         if deadline.ended is not None:
@@ -328,11 +335,6 @@ class WebSocketTransport(Transport):
             call.release()
             connection.close()
             raise self._refused(refused, request.context) from refused
-
-    def _submit(self, connection: WebSocketConnection, request: WireRequest, call: Call) -> None:
-        call.phase = "send"
-        connection.send(request.body or b"", call)
-        call.phase = "wait"
 
     def _refused(self, refused: UpgradeRefused, context: TransportRequestContext) -> ProtoLinkError:
         """Return the error for another answer to the upgrade than 101."""
@@ -473,5 +475,5 @@ class _WebSocketStream:
         if finished:
             # Not the call's any more, also where it was ended meanwhile: nobody else closes it.
             if self._call.release():
-                self._connection.rest()
+                self._connection.is_quiet = True
             self._connection.close()

@@ -7,6 +7,7 @@ would do differently is left to the standard library, so the results are the sam
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Callable
@@ -56,7 +57,7 @@ def _find_fast() -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]] | Lite
     else:
         options = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
         _fast = (
-            lambda value: orjson.dumps(value, None, options),
+            functools.partial(orjson.dumps, option=options),
             msgspec.json.Decoder().decode,
         )
     return _fast

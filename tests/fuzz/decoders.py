@@ -194,14 +194,13 @@ def _read_messages(data: bytes) -> int:
     # As after an upgrade.
     library.sock, library.connected = wire, True
     wire.upgraded()
-    library.bound(LIMIT)
     size = 0
     while True:
         texts, wire.at, _ = take_texts(wire.buffer, wire.at, LIMIT)
         size += sum(map(len, texts))
         if not texts:
             try:
-                message = library.read()
+                message = library.read(LIMIT)
             except ws.WebSocketClosed:
                 return size
             if message is not None:

@@ -30,7 +30,14 @@ _ROOMS = {
 # Of these modules only so much has to do with retries.
 _ONLY_IN = {
     "config.py": {"RetryPolicy"},
-    "transport/_calls.py": {"_policy", "_key", "_task_key", "_attempts", "_attempt", "_authorized"},
+    "transport/_calls.py": {
+        "_policy",
+        "_key",
+        "_task_key",
+        "_attempt_again",
+        "_attempt",
+        "_authorized",
+    },
 }
 
 TESTS = (

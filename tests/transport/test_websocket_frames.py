@@ -2,16 +2,52 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import struct
+import subprocess
+import sys
+import types
+from collections.abc import Mapping
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protolink_sync.transport import _ws_frames
 from protolink_sync.transport._ws_frames import PING, TEXT, header_size, masked_frame, take_texts
 
 SIZES = [0, 1, 3, 4, 125, 126, 4095, 4096, 4097, 65535, 65536, 65537, 300_001]
+
+# After so many bytes the function in C is looked for.
+MUCH = 1 << 20
+
+
+def loaded(modules: Mapping[str, types.ModuleType | None]) -> types.ModuleType:
+    """Load the module once more, among these other modules, and have it mask much."""
+    spec = importlib.util.spec_from_file_location("frames", _ws_frames.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with mock.patch.dict(sys.modules, modules):
+        module.masked_frame(TEXT, bytes(MUCH), b"abcd")
+    return module
+
+
+def masking_like(function: object) -> types.ModuleType:
+    speedups = types.ModuleType("websockets.speedups")
+    speedups.apply_mask = function  # type: ignore[attr-defined]
+    library = types.ModuleType("websockets")
+    return loaded({"websockets": library, "websockets.speedups": speedups})
+
+
+IN_C = loaded({})
+PLAIN = loaded({"websockets": None})
+both = pytest.mark.parametrize(
+    "module", [pytest.param(IN_C, id="in-c"), pytest.param(PLAIN, id="plain")]
+)
 
 
 def served(payload: bytes, first: int = 0x81) -> bytes:
@@ -34,19 +70,63 @@ def unmasked(frame: bytes) -> tuple[int, bytes]:
     return frame[0], bytes(byte ^ key[number % 4] for number, byte in enumerate(masked))
 
 
+@both
 @pytest.mark.parametrize("size", SIZES)
-def test_a_masked_frame_is_what_any_server_unmasks(size):
+def test_a_masked_frame_is_what_any_server_unmasks(module, size):
     payload = os.urandom(size)
 
-    assert unmasked(bytes(masked_frame(TEXT, payload, os.urandom(4)))) == (0x81, payload)
+    assert unmasked(bytes(module.masked_frame(TEXT, payload, os.urandom(4)))) == (0x81, payload)
 
 
+@both
 @given(st.binary(max_size=6000), st.binary(min_size=4, max_size=4))
-def test_masking_is_right_for_each_payload_and_key(payload, key):
-    frame = bytes(masked_frame(PING, payload, key))
+def test_masking_is_right_for_each_payload_and_key(module, payload, key):
+    frame = bytes(module.masked_frame(PING, payload, key))
 
     assert unmasked(frame) == (0x89, payload)
     assert key in frame
+
+
+def test_a_few_messages_are_masked_without_the_library_and_many_with_it():
+    """To import it takes as long as to mask a few thousand messages without it."""
+    pytest.importorskip("websockets")
+    program = (
+        "import sys\n"
+        "from protolink_sync.transport._ws_frames import TEXT, masked_frame\n"
+        f"for _ in range({MUCH} // 1024 - 1): masked_frame(TEXT, bytes(1024), b'abcd')\n"
+        "print('websockets' in sys.modules)\n"
+        "masked_frame(TEXT, bytes(1024), b'abcd')\n"
+        "print('websockets.speedups' in sys.modules)\n"
+    )
+
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert (told.stdout.split(), told.stderr) == (["False", "True"], "")
+
+
+def no_longer_as_it_was(data, mask, more):
+    return data
+
+
+@pytest.mark.parametrize("function", [lambda data, mask: data, no_longer_as_it_was])
+def test_a_library_that_masks_otherwise_is_not_used(function):
+    module = masking_like(function)
+
+    assert unmasked(bytes(module.masked_frame(TEXT, b"Hello", b"abcd"))) == (0x81, b"Hello")
+
+
+def test_a_library_that_masks_so_is_used():
+    """Or the tests above would try the same twice."""
+    told = []
+
+    def apply_mask(data, mask):
+        told.append((data, mask))
+        return bytes(byte ^ mask[number % 4] for number, byte in enumerate(data))
+
+    module = masking_like(apply_mask)
+
+    assert unmasked(module.masked_frame(TEXT, b"Hello", b"abcd")) == (0x81, b"Hello")
+    assert told[-1] == (b"Hello", b"abcd")
 
 
 @pytest.mark.parametrize("size", SIZES)
