@@ -31,6 +31,7 @@ from protolink_sync.transport._headers import merged
 from protolink_sync.transport._hooks import RequestSent, ResponseReceived, RetryPlanned
 from protolink_sync.transport._identity import key_of_task, task_id
 from protolink_sync.transport._options import CallOptions
+from protolink_sync.transport._retry import may_retry, retry
 from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest
 from protolink_sync.wire import http as http_codec
 
@@ -201,7 +202,10 @@ class Calls(Foundation):
             try:
                 value = self._attempt(call, request, 1)
             except TransportError as first:
-                value = self._attempt_again(first, call, spec, request)
+                # Raised here: in a frame of its own it would hold that frame, and all it has read.
+                if not self._may_retry(call, spec, first):
+                    raise
+                value = self._retry(first, call, spec, request)
             result = http_codec.parse(spec.response_parser, value, context)
         except BaseException as error:
             self._account(call, context, error)
@@ -286,22 +290,19 @@ class Calls(Foundation):
         if self._closed:
             self._check_open()
 
-    def _attempt_again(
+    def _may_retry(self, call: Call, spec: ClientRequestSpec, error: TransportError) -> bool:
+        return may_retry(spec, self._policy(call), error)
+
+    def _retry(
         self, first: TransportError, call: Call, spec: ClientRequestSpec, request: WireRequest
     ) -> Any:
-        """Return what further attempts bring after the first has failed, or raise its error."""
-        policy = self._policy(call)
-        # Not for a retry: a plain failure, the usual end, must not pay for tenacity.
-        from protolink_sync.transport._retry import may_retry, retry
-
-        if not may_retry(spec, policy, first):
-            raise first
+        """Return what further attempts bring after the first has failed."""
         return retry(
             first,
             lambda number: self._attempt(call, request, number),
             call,
             spec,
-            policy,
+            self._policy(call),
             ttl=self._config.idempotency_ttl,
             retried=self._count_retry,
             planned=lambda error, number, pause: self._tell_retry(

@@ -47,6 +47,13 @@ class Connection(Cuttable, HTTPConnection):
 
     # --- what a call blocks on (Abortable) ---------------------------------------------------
 
+    def cut(self) -> None:
+        """End whatever the connection is doing, at once; any thread."""
+        reply = self.reply
+        if reply is not None:
+            reply.stop()
+        super().cut()
+
     def take_back(self) -> None:
         """Close everything; the call that used the connection is over. Any number of times."""
         self.call = None

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from protolink_sync._deadline import Timer, forget, watch
@@ -28,9 +26,9 @@ _FRESH_PART = 0.75
 # does not. What goes on has this name on macOS, where time.monotonic() is another clock.
 _CLOCK = getattr(time, "CLOCK_MONOTONIC" if sys.platform == "darwin" else "CLOCK_BOOTTIME", None)
 
-_now: Callable[[], float] = (
-    time.monotonic if _CLOCK is None else functools.partial(time.clock_gettime, _CLOCK)
-)
+
+def _now() -> float:
+    return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
 
 
 class _Idle(Protocol):

@@ -73,6 +73,13 @@ class Reply(http.client.HTTPResponse):
         self._source.ended = True
         return self.fp.read()
 
+    def stop(self) -> None:
+        """Read no more from the socket; any thread.
+
+        What has arrived there can be a great many tiny chunks, and nobody wants them any more.
+        """
+        self._source.ended = True
+
     def _close_conn(self) -> None:
         """Close the reader (called by http.client at the end of the body)."""
         self._source.ended = True

@@ -224,6 +224,9 @@ class WebSocketConnection(Cuttable):
                 if not wire.fill():
                     raise WebSocketClosed(None)
                 continue
+            if call.ended is not None:
+                # What has arrived can be a great many pings, each read by the library.
+                raise InterruptedError("the call was ended")
             message = library.read(limit)
             if message is not None:
                 return [message]

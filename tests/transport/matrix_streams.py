@@ -14,12 +14,14 @@ is 1 if a cell missed the bound, or left something behind.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import itertools
 import os
 import signal
 import sys
 import tempfile
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -171,15 +173,24 @@ def _innermost(thread: threading.Thread) -> str:
     return "" if frame is None else frame.f_code.co_name
 
 
-def _until_blocked(place: str, worker: threading.Thread) -> None:
+def _until_blocked(place: str, worker: threading.Thread, port: int) -> None:
     """Wait until the worker of the only stream stays where it is to be."""
     inside = {"put": ("wait",), "pong": ("send", "sendall")}.get(place)
-    looks = 0
+    looks, unread = 0, 0
     while looks < 10:
         time.sleep(0.002)
         here = inside is None or _innermost(worker) in inside
+        if place == "pong":  # until as many pings as there is room for wait to be read
+            before, unread = unread, _unread_bytes(port)
+            here = here and unread == before
         looks = looks + 1 if here else 0
     matrix_watch.until_asleep(worker)
+
+
+def _unread_bytes(port: int) -> int:
+    with connections_to(port) as found:
+        number = fcntl.ioctl(found[0].fileno(), termios.FIONREAD, bytes(4))
+    return int.from_bytes(number, sys.byteorder)
 
 
 class _Interrupter(threading.Thread):
@@ -242,7 +253,7 @@ def leave(stage: _Stage, cell: Cell) -> tuple[float, list[str]]:
         assert worker is not None
         found.append(worker)
         stage.grpc.ended.clear()
-        _until_blocked(place, worker)
+        _until_blocked(place, worker, port)
 
     def is_gone() -> bool:
         if found[0].is_alive():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import http.client
 import json
+import socket
 import zlib
 from typing import Any
 
@@ -20,6 +22,8 @@ from protolink_sync.errors import (
 from protolink_sync.models import ClientRequestSpec, Message, Task
 from protolink_sync.specs import TASK_REQUEST
 from protolink_sync.transport import HTTPTransport, TransportConfig, TransportLimits
+from protolink_sync.transport._connections import Connection
+from protolink_sync.transport._reply import Reply
 from tests.transport.scenes import (
     ASK,
     ASK_ONCE,
@@ -592,6 +596,24 @@ def test_headers_of_a_reply_come_in_lower_case_and_joined():
     assert error.headers["x-many"] == "a, b"
     assert error.headers["x-folded"] == "c d"
     assert error.headers["x-latin"] == "\xe9"
+
+
+def test_nothing_more_is_read_of_an_answer_once_its_call_was_ended():
+    """What has arrived can be so many tiny chunks that to read them takes seconds."""
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(f"{HEAD}Transfer-Encoding: chunked\r\n\r\n".encode() + b"1\r\nx\r\n" * 5000)
+        connection = Connection("peer.test")
+        connection.reply = answer = Reply(here, "GET")
+        answer.begin()
+        assert answer.read(10) == b"x" * 10
+
+        connection.cut()
+
+        with pytest.raises(http.client.IncompleteRead):
+            b"".join(iter(lambda: answer.read(1000), b""))
+        answer.close()
+        assert len(here.recv(30_000)) > 20_000, "it has read on"
 
 
 def test_an_answer_to_another_call_is_refused():
