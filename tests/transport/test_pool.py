@@ -276,7 +276,7 @@ def test_idle_connections_beyond_the_allowed_number_are_closed_after_a_second():
         at_the_same_time(client, 6)
         assert open_connections(server) == 6
 
-        assert wait_until(lambda: open_connections(server) == 2, 3.0)
+        assert wait_until(lambda: open_connections(server) == 2, 10.0)
         client.send(ASK, None, {})
         assert len(server.connections) == 6
 
@@ -289,7 +289,7 @@ def test_spare_connections_are_closed_after_a_second_also_when_others_are_kept_f
         client.send(ASK, None, {})
         at_the_same_time(client, 5)
 
-        assert wait_until(lambda: open_connections(server) == 1, 3.0)
+        assert wait_until(lambda: open_connections(server) == 1, 10.0)
 
 
 def test_spare_connections_are_there_for_calls_that_come_within_a_second():
@@ -312,9 +312,11 @@ def test_calls_after_a_burst_do_not_keep_its_connections_open():
 
         def calling() -> bool:
             client.send(ASK, None, {})
-            return open_connections(server) == 2
+            return open_connections(server) <= 3
 
-        assert wait_until(calling, 3.0)
+        # Two of them idle, beside the one in use; when no call has it, it is one too many.
+        assert wait_until(calling, 10.0)
+        assert wait_until(lambda: open_connections(server) == 2, 10.0)
 
 
 def test_connections_are_not_spare_while_as_many_threads_make_calls():
@@ -345,7 +347,7 @@ def test_no_idle_connection_at_all_is_a_possible_setting():
     with answering() as server, transport(server, config=config) as client:
         client.send(ASK, None, {})
 
-        assert wait_until(lambda: open_connections(server) == 0, 3.0)
+        assert wait_until(lambda: open_connections(server) == 0, 10.0)
         assert client.send(ASK, None, {}) == {"ok": True}
 
 
