@@ -27,12 +27,16 @@ class End:
 
     Args:
         error: Why the stream broke; None if it came to its end or was closed.
+
+    Attributes:
+        traceback: Where the error was raised, whatever frames it comes through later.
     """
 
-    __slots__ = ("error",)
+    __slots__ = ("error", "traceback")
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
+        self.traceback = None if error is None else error.__traceback__
 
 
 class Channel:

@@ -229,15 +229,17 @@ class EventStream:
                 if got:
                     return
         self._batch, self._position = [], 0
-        error = None if self._closed or self._end is None else self._end.error
-        if error is None:
+        end = self._end
+        error = None if self._closed or end is None else end.error
+        if end is None or error is None:
             raise StopIteration
         if isinstance(error, StreamInterruptedError):
             error.task_id, error.last_state = self._task_id, self._last_state
             error.events = self._events
             with contextlib.suppress(TransportProtocolError):  # this error counts, not the task's
                 error.task = self.task
-        raise error
+        # Else the frames of each time would stay with it.
+        raise error.with_traceback(end.traceback)
 
     def _see(self, event: Any) -> None:
         self._events += 1

@@ -202,8 +202,7 @@ class Calls(Foundation):
             try:
                 value = self._attempt(call, request, 1)
             except TransportError as first:
-                # Raised here: in a frame of its own it would hold that frame, and all it has read.
-                if not self._may_retry(call, spec, first):
+                if not may_retry(spec, self._policy(call), first):
                     raise
                 value = self._retry(first, call, spec, request)
             result = http_codec.parse(spec.response_parser, value, context)
@@ -290,25 +289,25 @@ class Calls(Foundation):
         if self._closed:
             self._check_open()
 
-    def _may_retry(self, call: Call, spec: ClientRequestSpec, error: TransportError) -> bool:
-        return may_retry(spec, self._policy(call), error)
-
     def _retry(
         self, first: TransportError, call: Call, spec: ClientRequestSpec, request: WireRequest
     ) -> Any:
         """Return what further attempts bring after the first has failed."""
-        return retry(
-            first,
-            lambda number: self._attempt(call, request, number),
-            call,
-            spec,
-            self._policy(call),
-            ttl=self._config.idempotency_ttl,
-            retried=self._count_retry,
-            planned=lambda error, number, pause: self._tell_retry(
-                request.context, error, number, pause
-            ),
-        )
+        try:
+            return retry(
+                first,
+                lambda number: self._attempt(call, request, number),
+                call,
+                spec,
+                self._policy(call),
+                ttl=self._config.idempotency_ttl,
+                retried=self._count_retry,
+                planned=lambda error, number, pause: self._tell_retry(
+                    request.context, error, number, pause
+                ),
+            )
+        finally:
+            del first  # it may be what is raised, and hold this frame
 
     def _tell_retry(
         self, context: TransportRequestContext, error: TransportError, number: int, pause: float

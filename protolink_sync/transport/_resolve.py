@@ -88,9 +88,13 @@ def resolve(host: str, port: int, call: Call) -> list[Address]:
     if not call.wait(math.inf, until=lambda: lookup.done):
         raise InterruptedError("the call was ended while the host was looked up")
     leave_none(thread)
-    if lookup.error is not None:
-        raise lookup.error
-    return lookup.addresses
+    failure, lookup.error = lookup.error, None
+    if failure is None:
+        return lookup.addresses
+    try:
+        raise failure
+    finally:
+        del failure  # which holds this frame
 
 
 def _running(look_up: Callable[[], None]) -> threading.Thread:

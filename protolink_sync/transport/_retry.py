@@ -5,16 +5,22 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from protolink_sync._deadline import Deadline
 from protolink_sync.config import RetryPolicy
 from protolink_sync.errors import TransportError, TransportRemoteError
 from protolink_sync.models import ClientRequestSpec
 
+if TYPE_CHECKING:
+    import tenacity
+
 __all__ = ["may_retry", "retry"]
 
 _log = logging.getLogger("protolink_sync.transport.retry")
+
+# What an attempt returns that brought no answer.
+_FAILED = object()
 
 
 def may_retry(spec: ClientRequestSpec, policy: RetryPolicy, error: TransportError) -> bool:
@@ -28,7 +34,7 @@ def may_retry(spec: ClientRequestSpec, policy: RetryPolicy, error: TransportErro
     )
 
 
-def _pause(policy: RetryPolicy, error: BaseException | None, retries: int) -> float:
+def _pause(policy: RetryPolicy, error: TransportError, retries: int) -> float:
     """Return the seconds to wait before one retry: the longer of backoff and ``Retry-After``."""
     backoff = policy.delay_before(retries)
     asked = error.retry_after if isinstance(error, TransportRemoteError) else None
@@ -63,62 +69,100 @@ def retry(
     Raises:
         TransportError: The last attempt's, with the earlier ones in ``attempts``.
     """
-    # Not at import: most calls succeed at once, and it costs 20 ms.
-    import tenacity
+    retries = _Retries(first, attempt, call, spec, policy, ttl, retried, planned)
+    # The errors hold this frame, and tenacity, in a ring of its own, the rest.
+    del first, attempt, planned
+    try:
+        return retries.run()
+    finally:
+        vars(retries).clear()
 
-    earlier: list[TransportError] = []
 
-    def once_more() -> Any:
-        if not earlier:
-            earlier.append(first)
-            raise first
+class _Retries:
+    """The further attempts of one call, as tenacity asks for them; see :func:`retry`."""
+
+    def __init__(
+        self,
+        first: TransportError,
+        attempt: Callable[[int], Any],
+        call: Deadline,
+        spec: ClientRequestSpec,
+        policy: RetryPolicy,
+        ttl: float,
+        retried: Callable[[], None],
+        planned: Callable[[TransportError, int, float], None],
+    ) -> None:
+        # The first attempt was made; tenacity begins with it.
+        self._errors = [first]
+        self._is_first = True
+        self._attempt = attempt
+        self._call = call
+        self._spec = spec
+        self._policy = policy
+        self._ttl = ttl
+        self._retried = retried
+        self._planned = planned
+
+    def run(self) -> Any:
+        """Return the answer, or raise the last error."""
+        # Not at import: most calls succeed at once, and it costs 20 ms.
+        import tenacity
+
+        result = tenacity.Retrying(
+            stop=self._stops,
+            wait=self._pause,
+            sleep=self._sleep,
+            retry=tenacity.retry_if_result(self._goes_on),
+            retry_error_callback=lambda _: _FAILED,
+        )(self._once_more)
+        if result is _FAILED:
+            raise self._errors[-1]
+        return result
+
+    def _once_more(self) -> Any:
+        if self._is_first:
+            self._is_first = False
+            return _FAILED
+        number = len(self._errors) + 1
         try:
-            return attempt(len(earlier) + 1)
+            return self._attempt(number)
         except TransportError as error:
-            error.attempts = tuple(earlier)
-            error.attempt_count = len(earlier) + 1
-            earlier.append(error)
-            raise
+            error.attempts = tuple(self._errors)
+            error.attempt_count = number
+            self._errors.append(error)
+            # Not raised: tenacity would keep it in frames of its own, which the error holds.
+            return _FAILED
 
-    def wait(state: tenacity.RetryCallState) -> float:
-        outcome = state.outcome
-        error = outcome.exception() if outcome is not None else None
-        return _pause(policy, error, state.attempt_number)
+    def _goes_on(self, result: Any) -> bool:
+        return result is _FAILED and may_retry(self._spec, self._policy, self._errors[-1])
 
-    def stop(state: tenacity.RetryCallState) -> bool:
-        pause = state.upcoming_sleep
-        asked = earlier[-1].retry_after if isinstance(earlier[-1], TransportRemoteError) else None
+    def _pause(self, state: tenacity.RetryCallState) -> float:
+        return _pause(self._policy, self._errors[-1], state.attempt_number)
+
+    def _stops(self, state: tenacity.RetryCallState) -> bool:
+        error, pause, call = self._errors[-1], state.upcoming_sleep, self._call
+        asked = error.retry_after if isinstance(error, TransportRemoteError) else None
         return (
-            state.attempt_number >= policy.max_attempts
-            or (asked is not None and asked > policy.max_retry_after)
+            state.attempt_number >= self._policy.max_attempts
+            or (asked is not None and asked > self._policy.max_retry_after)
             or pause >= call.remaining()
-            or time.monotonic() + pause - call.started > ttl
+            or time.monotonic() + pause - call.started > self._ttl
         )
 
-    def sleep(pause: float) -> None:
-        error = earlier[-1]
+    def _sleep(self, pause: float) -> None:
+        error, call = self._errors[-1], self._call
         _log.info(
             "%s: attempt %d failed (%s), next one in %.2f s",
-            spec.name,
-            len(earlier),
+            self._spec.name,
+            len(self._errors),
             type(error).__name__,
             pause,
         )
-        planned(error, len(earlier), pause)
+        self._planned(error, len(self._errors), pause)
         # What ended the attempt, and bounds that were its own, do not end the pause.
         call.renew()
         call.phase = "backoff"
         # An ended call makes the next attempt raise at once, before it sends anything.
         call.wait(pause)
         if call.may_go_on():
-            retried()
-
-    return tenacity.Retrying(
-        stop=stop,
-        wait=wait,
-        sleep=sleep,
-        retry=tenacity.retry_if_exception(
-            lambda error: isinstance(error, TransportError) and may_retry(spec, policy, error)
-        ),
-        reraise=True,
-    )(once_more)
+            self._retried()

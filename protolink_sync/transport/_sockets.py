@@ -156,7 +156,10 @@ class Cuttable:
                 )
                 if ended:
                     break
-        raise ConnectFailed(failures)
+        try:
+            raise ConnectFailed(failures)
+        finally:
+            del failures  # of errors that hold this frame
 
     def _open(self, address: Address, share: float, call: Call) -> socket.socket:
         family, kind, proto, target = address
@@ -199,6 +202,7 @@ class Cuttable:
             sock: What the connection reads from: TLS may hold what the network has no more.
         """
         duplicate, look = self._duplicate, self._look
+        # A plain socket holds nothing.
         if duplicate is None or (type(sock) is not socket.socket and _holds_decrypted(sock)):
             return False
         if look is None:

@@ -224,9 +224,6 @@ class WebSocketConnection(Cuttable):
                 if not wire.fill():
                     raise WebSocketClosed(None)
                 continue
-            if call.ended is not None:
-                # What has arrived can be a great many pings, each read by the library.
-                raise InterruptedError("the call was ended")
             message = library.read(limit)
             if message is not None:
                 return [message]
@@ -269,6 +266,9 @@ class WebSocketConnection(Cuttable):
     def cut(self) -> None:
         """End whatever it is doing, at once; any thread (Abortable)."""
         self._was_cut = True
+        wire = self._wire
+        if wire is not None:
+            wire.stop()
         super().cut()
 
     def take_back(self) -> None:

@@ -113,9 +113,10 @@ class Wire:
         self.buffer = b""
         # Where in the buffer the next frame begins.
         self.at = 0
-        # What the library is given of the answer to the upgrade.
+        # The answer to the upgrade, and what the library is given of it.
+        self._reply: Reply | None = None
         self._head: io.BytesIO | None = None
-        self._is_upgraded = False
+        self._is_upgraded = self._is_stopped = False
 
     # --- what websocket-client calls ---------------------------------------------------------
 
@@ -125,11 +126,22 @@ class Wire:
             if self._head is None:
                 self._head = io.BytesIO(self._answer_to_upgrade())
             return self._head.read(size)
-        if self.at >= len(self.buffer) and not self.fill():
+        if self._is_stopped or (self.at >= len(self.buffer) and not self.fill()):
             return b""
         piece = self.buffer[self.at : self.at + size]
         self.at += len(piece)
         return piece
+
+    def recv_some(self, size: int) -> bytes:
+        """Return the same, but never nothing.
+
+        Raises:
+            websocket.WebSocketConnectionClosedException: The connection is at its end.
+        """
+        data = self.recv(size)
+        if not data:
+            raise websocket.WebSocketConnectionClosedException("the connection has ended")
+        return data
 
     def send(self, data: bytes) -> int:
         """Send all of it."""
@@ -149,12 +161,23 @@ class Wire:
 
     def upgraded(self) -> None:
         """Say that from here on frames are read."""
-        self._is_upgraded, self._head = True, None
+        self._is_upgraded, self._reply, self._head = True, None, None
+
+    def stop(self) -> None:
+        """Have the library read no more; any thread.
+
+        What has arrived can be a great many pings or fragments, and nobody wants them any more.
+        """
+        self._is_stopped = True
+        reply = self._reply
+        if reply is not None:
+            reply.stop()
 
     def _answer_to_upgrade(self) -> bytes:
-        reply = read_head(self.sock, "GET")
+        self._reply = reply = Reply(self.sock, method="GET")
         # Closed here, for its finalizer is Python code that would swallow a KeyboardInterrupt.
         with contextlib.closing(reply):
+            reply.begin()
             if reply.status != _SWITCHING_PROTOCOLS:
                 raise UpgradeRefused(reply, reply.read(_KEPT_BODY))
             for unasked in ("extensions", "protocol"):
@@ -279,7 +302,9 @@ class Library(websocket.WebSocket):
     def __init__(self, wire: Wire) -> None:
         super().__init__(enable_multithread=False, skip_utf8_validation=True)
         self._wire = wire
-        self._frames = self.frame_buffer = _Frames(self.frame_buffer.recv, True)
+        # The wire's own reader: with the library's each would hold the other, and a connection
+        # that is dropped would stay open until the next garbage collection.
+        self._frames = self.frame_buffer = _Frames(wire.recv_some, True)
         self._fragments = self.cont_frame = _Fragments()
 
     def upgrade(self, url: str, host: str, headers: list[str]) -> None:

@@ -34,7 +34,7 @@ _ONLY_IN = {
         "_policy",
         "_key",
         "_task_key",
-        "_may_retry",
+        "_send",
         "_retry",
         "_attempt",
         "_authorized",

@@ -196,6 +196,18 @@ def test_whatever_a_source_raises_reaches_the_reader(error):
     assert source.closed_with is error
 
 
+def test_the_error_of_a_stream_does_not_grow_with_each_time_it_is_asked_for():
+    stream, _ = stream_of([1], KeyError("x"))
+    lengths = []
+
+    for _ in range(4):
+        with pytest.raises(KeyError) as caught:
+            list(stream)
+        lengths.append(len(traceback.extract_tb(caught.value.__traceback__)))
+
+    assert lengths[1:] == lengths[:1] * 3
+
+
 def test_a_source_that_raises_stop_iteration_has_not_come_to_its_end():
     """As it is, a loop would take it for the end: a failure would look like a success."""
     stream, _ = stream_of([1], StopIteration())

@@ -603,6 +603,7 @@ def test_nothing_more_is_read_of_an_answer_once_its_call_was_ended():
     here, there = socket.socketpair()
     with here, there:
         there.sendall(f"{HEAD}Transfer-Encoding: chunked\r\n\r\n".encode() + b"1\r\nx\r\n" * 5000)
+        there.shutdown(socket.SHUT_WR)
         connection = Connection("peer.test")
         connection.reply = answer = Reply(here, "GET")
         answer.begin()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import socket
 
 import pytest
+import websocket
 
 from protolink_sync.errors import (
     TransportConnectionError,
@@ -17,6 +20,7 @@ from protolink_sync.transport import (
     TransportConfig,
     TransportLimits,
 )
+from protolink_sync.transport._ws_library import Library, Wire
 from tests.transport.scenes import (
     ASK,
     CLOSE,
@@ -127,10 +131,47 @@ def test_a_peer_that_breaks_the_rules_is_left(wrong, word):
         assert client.send(ASK, data={}) == "done"
 
 
-def test_a_new_message_within_fragments_breaks_the_rules():
-    steps = [*BEGIN, frame(TEXT, "{", fin=False), frame(TEXT, "{}"), HOLD]
+@pytest.mark.parametrize("between", [[], [frame(PING, "x")]])
+def test_a_new_message_within_fragments_breaks_the_rules(between):
+    """Also one that would be the answer."""
+    steps = [*BEGIN, frame(TEXT, "{", fin=False), *between, answer(), HOLD]
     with serving(steps) as server, transport(server) as client:
         assert type(failed(client)) is TransportProtocolError
+
+
+@pytest.mark.parametrize("flood", [b"\x89\0" * 10_000, b"\x01\0" + b"\0\0" * 10_000])
+def test_nothing_more_is_read_by_the_library_once_a_call_was_ended(flood):
+    """What has arrived can be so many pings or empty fragments that to read them takes seconds."""
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(flood)
+        there.shutdown(socket.SHUT_WR)
+        wire = Wire(here)
+        library = Library(wire)
+        library.sock, library.connected = wire, True  # as after an upgrade
+        wire.upgraded()
+        wire.fill()
+
+        wire.stop()
+
+        with pytest.raises(websocket.WebSocketConnectionClosedException):
+            library.read(1000)
+        assert len(wire.buffer) - wire.at > len(flood) - 10
+
+
+def test_a_connection_that_is_dropped_is_closed_at_once():
+    """Not when the garbage collector comes: an interrupt may drop one between two lines."""
+    gc.disable()
+    try:
+        with serving([*BEGIN, answer(), HOLD]) as server, transport(server) as client:
+            client.send(ASK, data={})
+            (pool,) = client._network._pools.values()
+            with pytest.warns(ResourceWarning, match="unclosed"):
+                pool._idle.pop()
+
+            assert server.wait_for_end() == "client"
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,10 @@ class RpcCodec:
         """
         if not 200 <= reply.status <= 299:
             failure = http_codec.remote_error(reply, context, retryable_statuses, now)
-            raise failure from _told(failure, reply, context)
+            try:
+                raise failure from _told(failure, reply, context)
+            finally:
+                del failure  # which holds this frame
         body = reply.body
         if _is_events(reply):
             # Some servers frame the one answer as an event (B59).

@@ -88,10 +88,7 @@ class Peer:
 
     def card(self, budget: Budget, *, force: bool) -> AgentCard:
         """Return the card, shared by all who ask."""
-        try:
-            return self.discovery.card(budget, force=force)
-        except (A2AClientError, TransportRemoteError) as error:
-            raise copy.copy(error) from error  # the kept one must not collect tracebacks
+        return self.discovery.card(budget, force=force)
 
     def held_card(self, budget: Budget) -> AgentCard | None:
         """Return the card, asking for it if nobody has; None if there is none."""
