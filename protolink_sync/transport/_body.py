@@ -67,6 +67,17 @@ class BodyReader:
                     raise http.client.IncompleteRead(b"")
                 return b""
 
+    def is_over(self) -> bool:
+        """Wait for the next bytes and return whether they were the end, and nothing before it.
+
+        Raises:
+            Exception: As :meth:`read`.
+        """
+        data = self._next()
+        if data and self._inflater is not None:
+            data = self._inflater.take(data)
+        return self.at_end and not data and not (self._inflater and self._inflater.held)
+
     def _next(self) -> bytes:
         """Return the next bytes of the body, still compressed; empty where only framing came."""
         if self.at_end:

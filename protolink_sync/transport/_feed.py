@@ -94,6 +94,8 @@ class Feed:
         size = 0
         try:
             for payload in payloads:
+                if self._call.ended is not None:  # nobody waits for the others
+                    break
                 event, self._final = self._call.codec.decode_event(payload, self._context)
                 # The envelope that closes a stream may carry no event.
                 if event is not None or not self._final:

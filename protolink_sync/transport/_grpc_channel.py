@@ -8,6 +8,7 @@ it inherited (dropping an inherited channel can hang), and is refused where its 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -287,8 +288,9 @@ class Rpc:
         # events lives on, and with it its connection, even after its channel was closed.
         due = getattr(getattr(self.replies, "_state", None), "due", None)
         consume = getattr(self.replies, "_consume_next_event", None)
-        while due and consume is not None:
-            consume()
+        with contextlib.suppress(KeyError):  # an interrupted wait has dropped them already
+            while due and consume is not None:
+                consume()
 
 
 # --- the channels of a transport -------------------------------------------------------------

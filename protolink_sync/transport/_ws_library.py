@@ -49,6 +49,9 @@ _NO_CODE = 1005
 # RFC 6455, 5.5: what a control frame may carry.
 _MAX_CONTROL_BYTES = 125
 
+# So many pings may have come to an idle connection: to answer more takes longer than a new one.
+_MOST_PINGS = 256
+
 # What websocket-client looks at in the answer to an upgrade.
 _CHECKED_HEADERS = ("upgrade", "connection", "sec-websocket-accept")
 
@@ -228,8 +231,10 @@ class Wire:
             pass
 
     def pass_over_pings(self) -> bool:
-        """Answer the pings in the buffer; False if anything else stands there too."""
-        while self.at < len(self.buffer):
+        """Answer the pings in the buffer; False if anything else stands there too, or too many."""
+        for _ in range(_MOST_PINGS):
+            if self.at >= len(self.buffer):
+                return True
             frame = self.buffer[self.at : self.at + 2 + _MAX_CONTROL_BYTES]
             if frame[0] not in (0x80 | PING, 0x80 | PONG) or len(frame) < 2:
                 return False
@@ -239,7 +244,7 @@ class Wire:
             if frame[0] == 0x80 | PING and not self.send_at_once(PONG, frame[2 : 2 + size]):
                 return False
             self.at += 2 + size
-        return True
+        return False
 
 
 class _Frames(websocket.frame_buffer):

@@ -22,8 +22,8 @@ from protolink_sync.wire import EventReader, WireReply, WireRequest
 
 __all__ = ["SSEJSONRPCTransport"]
 
-# How long the end of a body may take that must follow the last event, so that the connection can
-# be used again.
+# How long the end of a body may take to follow the last event, so that the connection can be used
+# again.
 _END_OF_BODY = 0.02
 
 
@@ -143,7 +143,8 @@ class _SSEStream:
         if finished and self._connection.sock is not None:
             try:
                 self._connection.sock.settimeout(_END_OF_BODY)
-                if self._body.at_end or not self._body.read():
+                # Once: the end comes with the last event, or the peer may send framing for ever.
+                if self._body.is_over():
                     self._connection.sock.settimeout(None)
                     self._pool.give_back(self._connection, self._call)
             except (*FOREIGN_ERRORS, zlib.error):

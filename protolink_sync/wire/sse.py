@@ -11,6 +11,8 @@ Source:
 
 from __future__ import annotations
 
+import re
+
 from protolink_sync.errors import TransportLimitError
 
 __all__ = ["EventReader"]
@@ -19,6 +21,10 @@ _BOM = b"\xef\xbb\xbf"
 
 # How many lines of a block sseclient-py is given at once.
 _LINES_AT_ONCE = 64
+
+# A block of more lines is parted here.
+_MANY_LINES = 4096
+_DATA_FIELD = re.compile(rb"(?m)^data(?::.*)?$")
 
 
 class EventReader:
@@ -155,6 +161,10 @@ def _by_sseclient(block: bytes) -> bytes | None:
     import sseclient
 
     lines = block.split(b"\n")
+    if len(lines) > _MANY_LINES:
+        # The others are no part of the data, and would take sseclient seconds.
+        fields = _DATA_FIELD.findall(block)
+        return _joined(b"\n".join([b"data:" if field == b"data" else field for field in fields]))
     found: list[str] = []
     # In parts, because sseclient takes quadratic time for many lines. Each byte is one character
     # to it: what is no UTF-8 must reach the reader of the JSON as it is, in every form of a block.

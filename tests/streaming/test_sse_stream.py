@@ -115,6 +115,21 @@ def test_what_follows_the_final_envelope_is_not_read():
         assert read(stream) == (["a", "b"], None)
 
 
+def test_framing_without_end_behind_the_final_envelope_does_not_keep_it_back():
+    steps = [
+        CHUNKS,
+        {"op": "chunk", "data": event("a", final=True)},
+        {"op": "send", "data": "0\r\n"},
+        {"op": "drip", "data": "X-T: y\r\n" * 5000, "every_s": 0.005},
+    ]
+
+    begin = time.monotonic()
+    with streaming(*steps) as (stream, server):
+        assert read(stream) == (["a"], None)
+        assert server.wait_for_end(within=5) == "client"
+    assert time.monotonic() - begin < 5, "it took until the idle limit of ten seconds"
+
+
 def test_a_body_without_length_may_end_with_its_connection():
     steps = [TO_THE_CLOSE, {"op": "send", "data": event("a") + event("b", final=True)}]
 

@@ -674,24 +674,26 @@ def test_making_one_opens_nothing():
 
 INTERRUPTED = """
 import signal, sys, time
-from protolink_sync import AgentClient
+from protolink_sync import AgentClient, CancelToken
 from protolink_sync.models import Message, Task
 
 # A process started in the background of a shell ignores the signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 client = AgentClient("grpc")
+token = CancelToken() if sys.argv[2] == "token" else None
 try:
-    client.send_task(sys.argv[1], Task.create(Message.user("hi")))
+    client.send_task(sys.argv[1], Task.create(Message.user("hi")), cancel=token)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 sys.stdin.read()
 """
 
 
-def test_ctrl_c_ends_a_call_here_and_at_the_peer():
+@pytest.mark.parametrize("ended_by", ["budget", "token"])
+def test_ctrl_c_ends_a_call_here_and_at_the_peer(ended_by):
     with GRPCPeer(lambda _envelope, context: until_cancelled(context)) as peer:
         process = subprocess.Popen(
-            [sys.executable, "-c", INTERRUPTED, peer.url],
+            [sys.executable, "-c", INTERRUPTED, peer.url, ended_by],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

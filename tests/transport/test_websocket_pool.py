@@ -101,6 +101,18 @@ def test_pings_to_an_idle_connection_are_answered_before_it_is_used_again(count)
     assert len(server.connections) == 1
 
 
+def test_a_connection_with_very_many_pings_is_replaced():
+    """To answer them all would take longer than another connection, and than the call may."""
+    pings = [*BEGIN, answer(1), frame(PING, times=20_000), HOLD]
+    with serving(pings, [*BEGIN, answer(2)]) as server, transport(server) as client:
+        client.send(ASK, data={})
+        assert wait_until(lambda: not any(c.is_alive() for c in idle_connections(client)))
+
+        assert client.send(ASK, data={}) == 2
+        pongs = [opcode for opcode, _ in frames(server)].count(PONG)
+    assert pongs < 2000
+
+
 @pytest.mark.parametrize(
     "unasked",
     [answer("late"), closing(1001), frame(PING, "x", declared_len=5), frame(BINARY, "x"), CLOSE],

@@ -24,7 +24,7 @@ from protolink_sync.errors import (
     TransportTimeoutError,
 )
 from protolink_sync.models import Message, Task
-from protolink_sync.transport import TransportConfig, TransportLimits
+from protolink_sync.transport import Hooks, TransportConfig, TransportLimits
 from tests.transport.scenes import (
     ASK,
     CLOSE,
@@ -96,6 +96,25 @@ def test_the_request_has_no_key():
         ((_, sent),) = frames(server)[:1]
     assert b'"/tasks/stream"' in sent
     assert b"idempotency_key" not in sent
+
+
+def test_no_event_is_told_once_the_stream_was_ended():
+    """Whatever has arrived with it, and after it."""
+    token, told = CancelToken(), []
+
+    def end_at_the_third(happened: Any) -> None:
+        told.append(happened.number)
+        if len(told) == 3:
+            token.cancel()
+
+    many = {**event(0, id=None), "times": 20_000}
+    hooks = Hooks(on_event=end_at_the_third)
+    with serving([*BEGIN, many, HOLD]) as server, transport(server, hooks=hooks) as client:
+        error = broken(streamed(client, cancel=token))[1]
+
+        assert type(error) is CallCancelledError
+        assert wait_until(lambda: not streamers())
+    assert told == [1, 2, 3]
 
 
 def test_events_in_every_form_of_frames():

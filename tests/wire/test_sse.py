@@ -233,6 +233,15 @@ def test_a_large_event_in_small_pieces_is_copied_once():
     assert data == piece * (16 * 1024)
 
 
+@given(streams)
+@example(b"data\ndata :x\ndatax: y\ndata:: z\nid: 1\n\n")
+@example(b"event: only\n\n")
+def test_a_block_of_very_many_lines_has_the_data_of_the_standard(stream):
+    stream = b": x\n" * 5000 + stream
+
+    assert read([stream]) == (by_the_standard(stream), None)
+
+
 @pytest.mark.parametrize(
     "first", ["data: 0", "data:0", "event: x\ndata: 0", ": x\ndata:0", "data\ndata:0"]
 )
