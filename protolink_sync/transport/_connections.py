@@ -162,7 +162,7 @@ class Pool(IdlePool[Connection], HTTPConnectionPool):
 
     ConnectionCls = Connection
 
-    # The transport's setting; whoever asks for the pool sets it, and what bounds the idle ones.
+    # Of the transport: whoever asks for the pool sets it, as bound() does for the idle ones.
     connect_timeout = math.inf
 
     def __init__(self, *args: Any, **settings: Any) -> None:

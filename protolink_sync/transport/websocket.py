@@ -275,7 +275,7 @@ class WebSocketTransport(Transport):
     def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
         context = request.context
         limit = self._config.limits.max_response_bytes
-        pool = (self._network or self._net()).pool(request)
+        pool = self._net().pool(request)
         try:
             connection = pool.lend_to(deadline)
             if not connection.is_open:
