@@ -71,7 +71,7 @@ def retry(
     """
     retries = _Retries(first, attempt, call, spec, policy, ttl, retried, planned)
     # The errors hold this frame, and tenacity, in a ring of its own, the rest.
-    del first, attempt, planned
+    del first
     try:
         return retries.run()
     finally:

@@ -72,6 +72,10 @@ FAILURES: dict[str, tuple[Callable[[], Any], Callable[[], Transport]]] = {
     "a status": (lambda: answered(MISSING), HTTPTransport),
     "a status, no stream": (lambda: answered(MISSING), SSEJSONRPCTransport),
     "a status twice": (lambda: answered(BUSY), lambda: HTTPTransport(config=TWICE)),
+    "a status with a long pause": (
+        lambda: answered(reply(status=503, headers={"Retry-After": "60"})),
+        lambda: HTTPTransport(config=TWICE),
+    ),
     "a status, then another": (
         lambda: answered(BUSY, MISSING),
         lambda: HTTPTransport(config=TWICE),
