@@ -31,7 +31,7 @@ from protolink_sync.transport._headers import merged
 from protolink_sync.transport._hooks import RequestSent, ResponseReceived, RetryPlanned
 from protolink_sync.transport._identity import key_of_task, task_id
 from protolink_sync.transport._options import CallOptions
-from protolink_sync.transport._retry import may_retry, retry
+from protolink_sync.transport._retry import Retries, may_retry
 from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest
 from protolink_sync.wire import http as http_codec
 
@@ -293,21 +293,20 @@ class Calls(Foundation):
         self, first: TransportError, call: Call, spec: ClientRequestSpec, request: WireRequest
     ) -> Any:
         """Return what further attempts bring after the first has failed."""
-        try:
-            return retry(
-                first,
-                lambda number: self._attempt(call, request, number),
-                call,
-                spec,
-                self._policy(call),
-                ttl=self._config.idempotency_ttl,
-                retried=self._count_retry,
-                planned=lambda error, number, pause: self._tell_retry(
-                    request.context, error, number, pause
-                ),
-            )
-        finally:
-            del first  # it may be what is raised, and hold this frame
+        retries = Retries(
+            first,
+            lambda number: self._attempt(call, request, number),
+            call,
+            spec,
+            self._policy(call),
+            ttl=self._config.idempotency_ttl,
+            retried=self._count_retry,
+            planned=lambda error, number, pause: self._tell_retry(
+                request.context, error, number, pause
+            ),
+        )
+        del first  # it may be what is raised, and hold this frame
+        return retries.run()
 
     def _tell_retry(
         self, context: TransportRequestContext, error: TransportError, number: int, pause: float

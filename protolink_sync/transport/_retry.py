@@ -15,7 +15,7 @@ from protolink_sync.models import ClientRequestSpec
 if TYPE_CHECKING:
     import tenacity
 
-__all__ = ["may_retry", "retry"]
+__all__ = ["Retries", "may_retry"]
 
 _log = logging.getLogger("protolink_sync.transport.retry")
 
@@ -41,18 +41,8 @@ def _pause(policy: RetryPolicy, error: TransportError, retries: int) -> float:
     return backoff if asked is None else max(backoff, asked)
 
 
-def retry(
-    first: TransportError,
-    attempt: Callable[[int], Any],
-    call: Deadline,
-    spec: ClientRequestSpec,
-    policy: RetryPolicy,
-    *,
-    ttl: float,
-    retried: Callable[[], None],
-    planned: Callable[[TransportError, int, float], None],
-) -> Any:
-    """Repeat a call whose first attempt failed, and return what it brings in the end.
+class Retries:
+    """The further attempts of one call whose first one failed, as tenacity asks for them.
 
     Args:
         first: Error of the first attempt, which may be retried.
@@ -65,21 +55,7 @@ def retry(
         retried: Called before each further attempt.
         planned: Called before each pause, with the error, the number of the attempt that has
             failed, and the seconds of the pause.
-
-    Raises:
-        TransportError: The last attempt's, with the earlier ones in ``attempts``.
     """
-    retries = _Retries(first, attempt, call, spec, policy, ttl, retried, planned)
-    # The errors hold this frame, and tenacity, in a ring of its own, the rest.
-    del first
-    try:
-        return retries.run()
-    finally:
-        vars(retries).clear()
-
-
-class _Retries:
-    """The further attempts of one call, as tenacity asks for them; see :func:`retry`."""
 
     def __init__(
         self,
@@ -88,6 +64,7 @@ class _Retries:
         call: Deadline,
         spec: ClientRequestSpec,
         policy: RetryPolicy,
+        *,
         ttl: float,
         retried: Callable[[], None],
         planned: Callable[[TransportError, int, float], None],
@@ -104,20 +81,29 @@ class _Retries:
         self._planned = planned
 
     def run(self) -> Any:
-        """Return the answer, or raise the last error."""
+        """Return what the attempts bring in the end; once.
+
+        Raises:
+            TransportError: The last attempt's, with the earlier ones in ``attempts``.
+        """
         # Not at import: most calls succeed at once, and it costs 20 ms.
         import tenacity
 
-        result = tenacity.Retrying(
+        retrying = tenacity.Retrying(
             stop=self._stops,
             wait=self._pause,
             sleep=self._sleep,
             retry=tenacity.retry_if_result(self._goes_on),
             retry_error_callback=lambda _: _FAILED,
-        )(self._once_more)
-        if result is _FAILED:
-            raise self._errors[-1]
-        return result
+        )
+        try:
+            result = retrying(self._once_more)
+            if result is _FAILED:
+                raise self._errors[-1]
+            return result
+        finally:
+            # The errors hold this frame, and tenacity, in a ring of its own, the rest.
+            vars(self).clear()
 
     def _once_more(self) -> Any:
         if self._is_first:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import math
 import time
 
 import pytest
@@ -240,3 +241,21 @@ def test_a_key_of_the_callers_that_cannot_be_sent_is_refused_and_named(key):
 def test_what_we_add_to_the_documented_policy_has_a_name(sixth):
     with pytest.raises(TypeError, match="positional"):
         RetryPolicy(1, 0.1, 2.0, 0.1, ("GET",), sixth)  # type: ignore[misc]
+
+
+class SilentOnce(ScriptedTransport):
+    """Its peer never answers the first attempt of a call."""
+
+    def _exchange(self, request, deadline):
+        if request.context.attempt > 1:
+            return super()._exchange(request, deadline)
+        deadline.wait(math.inf)
+        raise self._ended(deadline, request.context)
+
+
+def test_an_attempt_after_one_that_took_too_long_begins_anew():
+    retry = RetryPolicy(max_attempts=2, attempt_timeout=0.05, initial_backoff=0.0, jitter=0.0)
+    transport = SilentOnce(reply({"n": 1}), config=TransportConfig(retry=retry))
+
+    assert transport.send(ASK, URL, {}) == {"n": 1}
+    assert transport.metrics.retries == 1
