@@ -1,6 +1,7 @@
 """What holds for every test: nothing is left behind, nothing leaves this machine.
 
-Fixtures: ``agent_peer``, ``shared_peer``, ``start_peer``, ``counting_proxy``, ``tls_files``.
+Fixtures: ``agent_peer``, ``shared_peer``, ``start_peer``, ``counting_proxy``, ``unused_port``,
+``tls_files``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tests.peers import (
     AgentProcess,
     CountingProxy,
     PeerEnvironmentError,
+    held_port,
     peer_descriptors,
     peer_python,
 )
@@ -213,6 +215,16 @@ def counting_proxy() -> Iterator[Callable[[str], CountingProxy]]:
     """Put a proxy before a peer: ``counting_proxy(url)``; it ends with the test."""
     with contextlib.ExitStack() as proxies:
         yield lambda url: proxies.enter_context(CountingProxy(url))
+
+
+@pytest.fixture
+def unused_port() -> Iterator[Callable[[], int]]:
+    """Return a port at which nobody listens, ``unused_port()``; the test may start a server there.
+
+    It is held till the test ends: see :func:`tests.peers.held_port`.
+    """
+    with contextlib.ExitStack() as ports:
+        yield lambda: ports.enter_context(held_port())
 
 
 @attrs.frozen

@@ -16,7 +16,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -114,11 +113,10 @@ print([logging.getLogger(name).getEffectiveLevel() for name in ("protolink_sync.
 # ---- addresses and processes --------------------------------------------------------------------
 
 
-def free_address() -> str:
-    """Return an address at which nobody listens yet."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+@pytest.fixture
+def free_address(unused_port: Callable[[], int]) -> str:
+    """An address at which nobody listens yet."""
+    return f"http://127.0.0.1:{unused_port()}"
 
 
 def until(condition: Callable[[], Any]) -> None:
@@ -167,8 +165,8 @@ def url(monkeypatch, tmp_path) -> Iterator[str]:
 # ---- pages with more than one agent -------------------------------------------------------------
 
 
-def test_the_page_about_registries_runs_with_a_registry(run, url, start_peer):  # noqa: F811
-    registry_url, own_url = start_peer("registry").url, free_address()
+def test_the_page_about_registries_runs_with_a_registry(run, url, start_peer, free_address):  # noqa: F811
+    registry_url, own_url = start_peer("registry").url, free_address
     names: dict[str, Any] = {}
     seen: list[AgentCard] = []
     over = threading.Event()
@@ -228,14 +226,14 @@ def test_the_page_about_tls_runs_with_certificates(run, tls_files):  # noqa: F81
 
 
 @pytest.mark.peer
-def test_the_page_about_a2a_runs_with_an_agent_that_reports_events(run):  # noqa: F811
+def test_the_page_about_a2a_runs_with_an_agent_that_reports_events(run, free_address):  # noqa: F811
     with sdk_agent() as agent:
         run(
             DOCS / "howto" / "a2a.rst",
             {
                 "http://localhost:9999": agent.url,
                 # Nobody listens there; the agent must not look for another machine.
-                "https://my.example/notifications": f"{free_address()}/notifications",
+                "https://my.example/notifications": f"{free_address}/notifications",
             },
         )
 
@@ -250,8 +248,8 @@ def test_the_page_about_logs_and_traces_runs(url):
         assert printed_by(process) == f"{[logging.INFO, logging.WARNING]}\n"
 
 
-def test_the_page_about_hosting_runs_and_its_server_ends_at_a_signal(url):
-    page, own_url = DOCS / "howto" / "hosting.rst", free_address()
+def test_the_page_about_hosting_runs_and_its_server_ends_at_a_signal(url, free_address):
+    page, own_url = DOCS / "howto" / "hosting.rst", free_address
     places = {ADDRESS: url, "http://127.0.0.1:8020": own_url}
 
     def answers() -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 import time
 from typing import Any
@@ -31,12 +30,7 @@ def answer(envelope: dict[str, Any], _context: Any) -> Any:
     return {**envelope["data"], "state": "completed"}
 
 
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
-def test_C242_nobody_listens():
+def test_C242_nobody_listens(unused_port):
     case = the_case("C242", outcome="raises", error=["connection"], max_s=5)
     begin = time.monotonic()
     with AgentClient("grpc") as client, pytest.raises(TransportConnectionError) as caught:
@@ -165,7 +159,7 @@ def test_C252_status_codes_to_errors(status, kind, calls):
     assert f"{status}: so it is" in str(caught.value)
 
 
-def test_C255_a_peer_that_is_slow_to_start():
+def test_C255_a_peer_that_is_slow_to_start(unused_port):
     """By default the refused port fails at once; with retries the call waits for the peer."""
     case = the_case("C255", outcome="any", max_s=6)
     port = unused_port()

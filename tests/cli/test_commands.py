@@ -97,9 +97,9 @@ def run(capsys, monkeypatch):
     return run
 
 
-def refused_url():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"http://127.0.0.1:{server.getsockname()[1]}"
+@pytest.fixture
+def refused_url(unused_port):
+    return f"http://127.0.0.1:{unused_port()}"
 
 
 # --- one agent -----------------------------------------------------------------------------------
@@ -274,8 +274,8 @@ def test_doctor_of_a_real_agent(run, agent_peer):
     assert json.loads(run("doctor", agent_peer.url, "--json")[1])["ok"] is True
 
 
-def test_doctor_says_what_is_wrong_and_what_to_do(run, agent_peer):
-    code, out, _ = run("doctor", refused_url())
+def test_doctor_says_what_is_wrong_and_what_to_do(run, agent_peer, refused_url):
+    code, out, _ = run("doctor", refused_url)
     assert code == 3
     assert "FAILED  connect" in out
     assert "-> is the agent running" in out
@@ -286,11 +286,11 @@ def test_doctor_says_what_is_wrong_and_what_to_do(run, agent_peer):
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_nobody_listens(run, words):
+def test_nobody_listens(run, refused_url, words):
     head, rest = (
         (words[:2], words[2:]) if words[0] in ("a2a", "registry") else (words[:1], words[1:])
     )
-    code, out, err = run(*head, refused_url(), *rest)
+    code, out, err = run(*head, refused_url, *rest)
 
     assert code == 3
     if words != ("doctor",):

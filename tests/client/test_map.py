@@ -8,12 +8,12 @@ import gc
 import multiprocessing
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import resource_tracker
 from typing import Any
@@ -645,13 +645,15 @@ def test_another_agent_goes_on_while_one_is_busy(client, wsgi_server):
     assert all(isinstance(done, (Task, TransportRemoteError)) for done in results)
 
 
-def nobody_there() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+@pytest.fixture
+def nobody_there(unused_port) -> Callable[[], str]:
+    return lambda: f"http://127.0.0.1:{unused_port()}"
 
 
 @pytest.mark.parametrize("in_flight", [1, 4, 32])
-def test_an_agent_that_cannot_be_reached_does_not_draw_the_tasks_of_another(client, in_flight):
+def test_an_agent_that_cannot_be_reached_does_not_draw_the_tasks_of_another(
+    client, nobody_there, in_flight
+):
     """It has nothing to do, and so the most room."""
     with Counting(work=0.01).serve("http://127.0.0.1:0") as server:
         urls = [nobody_there(), server.url]
@@ -662,7 +664,7 @@ def test_an_agent_that_cannot_be_reached_does_not_draw_the_tasks_of_another(clie
     assert len(failures) <= in_flight / 2 + 8
 
 
-def test_an_agent_that_can_be_reached_again_gets_tasks_again(client):
+def test_an_agent_that_can_be_reached_again_gets_tasks_again(client, nobody_there):
     first, second = Counting(work=0.01), Counting(work=0.01)
     url = nobody_there()
     with first.serve("http://127.0.0.1:0") as server:
@@ -693,7 +695,7 @@ def test_one_call_finds_out_whether_an_agent_can_be_reached_again():
     assert pick([lost, other], 0) is lost
 
 
-def test_where_no_agent_can_be_reached_nobody_waits(client):
+def test_where_no_agent_can_be_reached_nobody_waits(client, nobody_there):
     began = time.monotonic()
     results = list(client.map(echoes(40), [nobody_there(), nobody_there()], max_in_flight=2))
 

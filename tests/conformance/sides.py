@@ -10,7 +10,6 @@ import base64
 import contextlib
 import hmac
 import itertools
-import socket
 import threading
 import time
 from collections import Counter
@@ -33,7 +32,7 @@ from protolink_sync.models import (
 )
 from protolink_sync.server import Agent
 from protolink_sync.transport import get_transport
-from tests.peers import bearer_jwt
+from tests.peers import bearer_jwt, held_port
 
 __all__ = ["KEY", "PASSWORD", "SIDES", "TOKEN", "USER", "HostedAgent", "Side", "Stage"]
 
@@ -275,7 +274,7 @@ class Stage:
         if self.side.transport == "runtime":
             return "runtime://nobody"
         scheme = self.url.partition(":")[0]
-        probe = self._ending.enter_context(_bound())
+        probe = self._ending.enter_context(held_port())
         return f"{scheme}://127.0.0.1:{probe}"
 
     def end(self, task_id: str) -> None:
@@ -297,11 +296,3 @@ class Stage:
                 if time.monotonic() > end:
                     raise
                 threading.Event().wait(0.01)
-
-
-@contextlib.contextmanager
-def _bound() -> Iterator[int]:
-    """Hold a port that is bound and not listened to: nobody else gets it meanwhile."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        yield probe.getsockname()[1]

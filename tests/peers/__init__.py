@@ -1,4 +1,4 @@
-"""Real peers for tests: protolink agents as processes, and a TCP proxy between us and them."""
+"""Real peers for tests: protolink agents as processes, a TCP proxy before them, and their ports."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import weakref
 from types import TracebackType
 
 from tests.peers.environment import PINNED, PeerEnvironmentError, peer_python
+from tests.peers.ports import held_port
 from tests.peers.proxy import CountingProxy
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "CountingProxy",
     "PeerEnvironmentError",
     "bearer_jwt",
+    "held_port",
     "peer_descriptors",
     "peer_python",
 ]

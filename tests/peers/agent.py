@@ -201,7 +201,6 @@ def arguments():
     parser.add_argument(
         "--over", choices=TRANSPORTS, default="http", help="transport of the registry"
     )
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--a2a", action="store_true", help="offer A2A beside the native protocol")
     parser.add_argument("--answer", default="the mock model says hi", help="the mock model's text")
     parser.add_argument("--api-key", help="accept this key only")
@@ -230,13 +229,8 @@ def authenticator(options):
     return None
 
 
-def transport(options):
+def transport(options, port):
     cls, scheme = TRANSPORTS[options.over if options.kind == "registry" else options.kind]
-    port = options.port
-    if not port:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
     settings = {
         "authenticator": authenticator(options),
         "config": TransportConfig(
@@ -280,7 +274,11 @@ def agent(options, served):
 
 def main():
     options = arguments()
-    served = transport(options)
+    # Kept, so that the system gives the port to nobody else before the agent listens.
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    served = transport(options, held.getsockname()[1])
     if options.kind == "registry":
         Registry(transport=served, verbosity=0).start(background=True)
     else:

@@ -169,6 +169,17 @@ def test_the_proxy_ends_a_connection_whose_peer_is_gone(counting_proxy):
     assert proxy.open == 0
 
 
+def test_a_held_port_is_for_the_server_that_is_told_it(unused_port):
+    address = ("127.0.0.1", unused_port())
+
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address, timeout=5)
+    with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
+        stranger.bind(address)
+    with socket.create_server(address), socket.create_connection(address, timeout=5):
+        pass
+
+
 PLANTED = {
     "a thread": (
         """

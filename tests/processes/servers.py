@@ -7,13 +7,13 @@ import http.client
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import time
 from types import TracebackType
 from urllib.parse import quote
 
+from tests.peers import held_port
 from tests.processes.calls import ROOT, Peer
 from tests.processes.packages import program
 
@@ -37,12 +37,6 @@ def uwsgi(*options: str) -> list[str]:
     ]
 
 
-def unused_port() -> int:
-    """Return a port that nobody listens at."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 class Server:
     """A running server.
 
@@ -56,7 +50,8 @@ class Server:
     def __init__(
         self, command: list[str], peer: Peer, folder: pathlib.Path, *, warm: bool = True
     ) -> None:
-        self._address = f"127.0.0.1:{unused_port()}"
+        self._held = contextlib.ExitStack()
+        self._address = f"127.0.0.1:{self._held.enter_context(held_port())}"
         self._log = folder / "server.log"
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
@@ -115,6 +110,7 @@ class Server:
         except ProcessLookupError:
             pass  # all have ended
         self.process.wait(10)
+        self._held.close()
 
     def __enter__(self) -> Server:
         return self

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import threading
@@ -111,10 +110,8 @@ SERVERS = {
 @pytest.mark.peer
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SERVERS)
-def test_they_can_call_us_in_other_servers(tmp_path, name):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+def test_they_can_call_us_in_other_servers(tmp_path, unused_port, name):
+    port = str(unused_port())
     (tmp_path / "hosted.py").write_text(HOSTED.replace("PORT", port))
     process = subprocess.Popen(
         [sys.executable, *(argument.replace("PORT", port) for argument in SERVERS[name])],

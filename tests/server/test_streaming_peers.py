@@ -137,12 +137,10 @@ run_simple("127.0.0.1", int(sys.argv[1]), app, threaded=True)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SERVERS)
-def test_other_servers_stream(tmp_path, name):
+def test_other_servers_stream(tmp_path, unused_port, name):
     (tmp_path / "hosted.py").write_text(HOSTED)
     (tmp_path / "werkzeug_hosted.py").write_text(WERKZEUG)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = unused_port()
     process = subprocess.Popen(
         [sys.executable, *SERVERS[name].replace("PORT", str(port)).split()],
         cwd=tmp_path,

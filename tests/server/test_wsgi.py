@@ -163,11 +163,9 @@ GUNICORN = "gunicorn --worker-class gthread --threads 4 --no-control-socket --lo
         "waitress --listen 127.0.0.1:PORT",
     ],
 )
-def test_other_servers(tmp_path, command):
+def test_other_servers(tmp_path, unused_port, command):
     (tmp_path / "hosted.py").write_text(HOSTED)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = unused_port()
     arguments = command.replace("PORT", str(port)).split()
     process = subprocess.Popen(
         [sys.executable, "-m", *arguments, "hosted:app"],

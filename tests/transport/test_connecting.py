@@ -35,12 +35,6 @@ from tests.transport.scenes import (
 REAL_LOOKUP = socket.getaddrinfo
 
 
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
 @contextlib.contextmanager
 def silent(host: str, port: int) -> Iterator[None]:
     """Make connects to an address hang: its queue is full and nobody takes from it."""
@@ -87,8 +81,8 @@ class Names:
 # ---- nobody there ------------------------------------------------------------------------------
 
 
-def test_a_refused_connection_is_an_error_that_may_be_retried():
-    port = closed_port()
+def test_a_refused_connection_is_an_error_that_may_be_retried(unused_port):
+    port = unused_port()
     with transport() as client:
         error = failed(client, url=f"http://127.0.0.1:{port}")
 
@@ -101,9 +95,9 @@ def test_a_refused_connection_is_an_error_that_may_be_retried():
         assert word in str(error)
 
 
-def test_a_peer_that_comes_later_is_reached():
+def test_a_peer_that_comes_later_is_reached(unused_port):
     """Nothing of a failed connect is remembered."""
-    port = closed_port()
+    port = unused_port()
     with transport() as client:
         failed(client, url=f"http://127.0.0.1:{port}")
 
@@ -179,19 +173,19 @@ def test_an_ipv6_address_is_tried_beside_an_ipv4_one(monkeypatch):
         assert client.send(ASK, f"http://agent.test:{server.port}", {}) == {"ok": True}
 
 
-def test_the_error_lists_every_address(monkeypatch):
+def test_the_error_lists_every_address(monkeypatch, unused_port):
     Names(monkeypatch, "127.0.0.3", "127.0.0.4", "127.0.0.5")
 
     with transport() as client:
-        error = failed(client, url=f"http://agent.test:{closed_port()}")
+        error = failed(client, url=f"http://agent.test:{unused_port()}")
 
     assert type(error) is TransportConnectionError
     for address in ("127.0.0.3", "127.0.0.4", "127.0.0.5"):
         assert address in str(error)
 
 
-def test_the_error_lists_every_address_when_all_are_silent(monkeypatch):
-    port = closed_port()
+def test_the_error_lists_every_address_when_all_are_silent(monkeypatch, unused_port):
+    port = unused_port()
     Names(monkeypatch, "127.0.0.3", "127.0.0.4")
 
     with (
@@ -207,8 +201,8 @@ def test_the_error_lists_every_address_when_all_are_silent(monkeypatch):
     assert "127.0.0.4" in str(error)
 
 
-def test_a_silent_and_a_refusing_address_together_are_no_time_out(monkeypatch):
-    port = closed_port()
+def test_a_silent_and_a_refusing_address_together_are_no_time_out(monkeypatch, unused_port):
+    port = unused_port()
     Names(monkeypatch, "127.0.0.3", "127.0.0.4")
 
     with (

@@ -26,6 +26,7 @@ from protolink_sync.transport import (
     WebSocketTransport,
 )
 from protolink_sync.transport._call import Call
+from tests.peers import held_port
 from tests.transport.scenes import ASK, CLOSE, RECV, answering, reply, retrying, serving
 
 TWICE = retrying(2)
@@ -33,9 +34,8 @@ TWICE = retrying(2)
 
 @contextlib.contextmanager
 def nobody_there(scheme: str = "http") -> Iterator[str]:
-    with socket.socket() as bound:  # which does not listen
-        bound.bind(("127.0.0.1", 0))
-        yield f"{scheme}://127.0.0.1:{bound.getsockname()[1]}"
+    with held_port() as port:
+        yield f"{scheme}://127.0.0.1:{port}"
 
 
 @contextlib.contextmanager

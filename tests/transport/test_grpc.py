@@ -339,12 +339,7 @@ def test_an_answer_of_the_wrong_shape(answer, words):
 # ---- connecting --------------------------------------------------------------------------------
 
 
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
-def test_nobody_listens():
+def test_nobody_listens(unused_port):
     begin = time.monotonic()
     with GRPCTransport(f"grpc://127.0.0.1:{unused_port()}") as client:
         error = failed(client)
@@ -355,7 +350,7 @@ def test_nobody_listens():
     assert time.monotonic() - begin < 5
 
 
-def test_a_peer_that_starts_late_is_reached_by_retries():
+def test_a_peer_that_starts_late_is_reached_by_retries(unused_port):
     """By default a refused port fails at once; a pause of grpcio's own must not get in the way."""
     port = unused_port()
     config = retrying(20, initial_backoff=0.05, max_backoff=0.05)
