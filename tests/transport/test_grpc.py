@@ -410,7 +410,7 @@ def test_a_call_ends_at_once_while_it_connects(how):
         "close": ClientClosedError,
     }
     assert type(error) is kinds[how]
-    assert took < (0.5 if how == "timeout" else 0.2)
+    assert took < (2.0 if how == "timeout" else 1.0)
 
 
 def test_a_port_that_speaks_http_1():
@@ -505,7 +505,7 @@ def test_a_budget_ends_the_call_and_the_peer_knows(token):
         error = failed(client, timeout=0.3, cancel=token)
 
         assert type(error) is TransportTimeoutError
-        assert 0.25 < error.elapsed < 0.6
+        assert 0.25 < error.elapsed < 2
         assert error.phase == "wait"
         assert not error.retryable
         assert "timeout of 0.3 s" in str(error)

@@ -365,7 +365,7 @@ def test_silence_has_a_limit_and_so_has_the_whole(limits, name):
         with pytest.raises(TransportTimeoutError, match=f"{name} of 0.3 s"):
             next(stream)
 
-        assert 0.25 < time.monotonic() - begin < 0.8
+        assert 0.25 < time.monotonic() - begin < 3
         assert peer.ended.wait(1)
 
 

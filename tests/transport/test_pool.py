@@ -156,7 +156,7 @@ def test_a_peer_that_says_close_is_believed():
 
 
 def test_a_connection_that_is_too_old_is_not_used_again():
-    config = TransportConfig(keepalive_interval=0.4)
+    config = TransportConfig(keepalive_interval=2.0)
 
     with answering() as server, transport(server, config=config) as client:
         client.send(ASK, None, {})
@@ -165,7 +165,7 @@ def test_a_connection_that_is_too_old_is_not_used_again():
         # Three quarters of the interval, and it goes by itself.
         begin = time.monotonic()
         assert server.wait_for_end(1) == "client"
-        assert time.monotonic() - begin < 2.0
+        assert time.monotonic() - begin < 10.0
         client.send(ASK, None, {})
 
         assert len(server.connections) == 2

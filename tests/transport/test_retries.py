@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import itertools
 import math
 import socket
 import threading
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
@@ -24,7 +26,7 @@ from protolink_sync.errors import (
     TransportTimeoutError,
 )
 from protolink_sync.models import ClientRequestSpec
-from protolink_sync.transport import TransportConfig, TransportLimits
+from protolink_sync.transport import Hooks, TransportConfig, TransportLimits
 from tests.cases.server import ScriptedServer
 from tests.transport.scenes import (
     ASK,
@@ -44,7 +46,6 @@ from tests.transport.scenes import (
     retrying,
     serving,
     transport,
-    wait_until,
 )
 
 BUSY = reply({"error": "busy"}, status=503)
@@ -354,7 +355,7 @@ def test_no_attempt_begins_when_the_peer_has_forgotten_the_key():
 
 
 def test_an_attempt_that_takes_too_long_is_given_up_and_repeated():
-    config = retrying(2, attempt_timeout=0.2)
+    config = retrying(2, attempt_timeout=0.5)
 
     with (
         serving([RECV, HOLD], [RECV, reply()]) as server,
@@ -379,13 +380,13 @@ def test_the_error_of_an_attempt_that_took_too_long_says_which_limit():
 
 
 def test_the_bound_of_an_attempt_does_not_shorten_the_pause_after_it():
-    config = retrying(2, attempt_timeout=0.15, initial_backoff=0.5)
+    config = retrying(2, attempt_timeout=0.4, initial_backoff=0.8)
 
     with answering(BUSY, reply()) as server, transport(server, config=config) as client:
         assert client.send(ASK, None, {}) == {"ok": True}
 
         assert client.metrics.retries == 1
-    assert gaps(server) == [about(0.5)]
+    assert gaps(server) == [about(0.8)]
 
 
 def test_there_is_a_pause_after_an_attempt_that_took_too_long_too():
@@ -466,23 +467,29 @@ def test_a_failure_after_retries_counts_once():
 # ---- ended between two attempts ----------------------------------------------------------------
 
 
-def paused(server: ScriptedServer, client: Any, **words: Any) -> Calling:
-    """Return a call that waits between its first attempt and the second."""
-    call = Calling(client.send, ASK, None, {}, **words)
-    server.wait_for_requests(1)
-    assert wait_until(lambda: call.running)
-    threading.Event().wait(0.1)
-    return call
+@contextlib.contextmanager
+def pausing(
+    server: ScriptedServer, **settings: Any
+) -> Iterator[tuple[Any, Callable[..., Calling]]]:
+    """Give a client with long pauses, and what begins a call and returns it in its first one."""
+    pauses = threading.Event()
+    hooks = Hooks(on_retry=lambda _: pauses.set())
+    config = retrying(3, initial_backoff=2.0)
+
+    def paused(**words: Any) -> Calling:
+        call = Calling(client.send, ASK, None, {}, **words)
+        assert pauses.wait(5)
+        return call
+
+    with transport(server, config=config, hooks=hooks, **settings) as client:
+        yield client, paused
 
 
 def test_a_cancel_ends_a_pause_at_once():
     token = CancelToken()
 
-    with (
-        answering(BUSY) as server,
-        transport(server, config=retrying(3, initial_backoff=2.0)) as client,
-    ):
-        call = paused(server, client, cancel=token)
+    with answering(BUSY) as server, pausing(server) as (client, paused):
+        call = paused(cancel=token)
         begin = time.monotonic()
         token.cancel("enough")
 
@@ -499,9 +506,8 @@ def test_a_cancel_ends_a_pause_at_once():
 
 
 def test_closing_ends_a_pause_at_once():
-    with answering(BUSY) as server:
-        client = transport(server, config=retrying(3, initial_backoff=2.0))
-        call = paused(server, client)
+    with answering(BUSY) as server, pausing(server) as (client, paused):
+        call = paused()
         begin = time.monotonic()
         client.close()
 
@@ -520,13 +526,11 @@ def test_no_credentials_are_asked_for_a_call_that_is_over():
         asked.append(origin)
         return {"Authorization": "Bearer x"}
 
-    with answering(BUSY) as server:
-        config = retrying(3, initial_backoff=2.0)
-        with transport(server, config=config, credentials=credentials) as client:
-            call = paused(server, client, cancel=token)
-            token.cancel()
-            with pytest.raises(CallCancelledError):
-                call.result()
+    with answering(BUSY) as server, pausing(server, credentials=credentials) as (_, paused):
+        call = paused(cancel=token)
+        token.cancel()
+        with pytest.raises(CallCancelledError):
+            call.result()
 
     assert len(asked) == 1
 

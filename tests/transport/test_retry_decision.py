@@ -254,7 +254,7 @@ class SilentOnce(ScriptedTransport):
 
 
 def test_an_attempt_after_one_that_took_too_long_begins_anew():
-    retry = RetryPolicy(max_attempts=2, attempt_timeout=0.05, initial_backoff=0.0, jitter=0.0)
+    retry = RetryPolicy(max_attempts=2, attempt_timeout=0.5, initial_backoff=0.0, jitter=0.0)
     transport = SilentOnce(reply({"n": 1}), config=TransportConfig(retry=retry))
 
     assert transport.send(ASK, URL, {}) == {"n": 1}

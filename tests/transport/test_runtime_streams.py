@@ -332,7 +332,7 @@ def test_leaving_frees_the_reader_and_tells_the_handler(agent, how):
 
     assert agent.gone.wait(1)
     assert agent.reason == "the stream was left"
-    assert time.monotonic() - begin < 0.6
+    assert time.monotonic() - begin < 3
     client.close()
     assert wait_until(lambda: workers() == 0, 1)
 

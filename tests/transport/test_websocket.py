@@ -26,6 +26,7 @@ from tests.transport.scenes import (
     HOLD,
     RECV,
     RST,
+    about,
     failed,
     reply,
     retrying,
@@ -266,7 +267,7 @@ def test_a_trickled_answer_to_the_upgrade_ends_with_the_time_to_connect():
 
     assert type(error) is TransportTimeoutError
     assert (error.phase, error.retryable) == ("connect", True)
-    assert error.elapsed == pytest.approx(0.3, abs=0.2)
+    assert error.elapsed == about(0.3)
 
 
 @pytest.mark.parametrize("end", [CLOSE, RST])

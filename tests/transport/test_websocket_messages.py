@@ -26,6 +26,7 @@ from tests.transport.scenes import (
     CLOSE,
     HOLD,
     RST,
+    about,
     failed,
     retrying,
     serving,
@@ -314,7 +315,7 @@ def test_a_trickled_answer_ends_with_the_budget():
 
     assert type(error) is TransportTimeoutError
     assert error.phase == "read"
-    assert error.elapsed == pytest.approx(0.4, abs=0.2)
+    assert error.elapsed == about(0.4)
 
 
 def test_a_late_answer_never_reaches_the_next_call():

@@ -109,8 +109,6 @@ def test_a_connection_with_very_many_pings_is_replaced():
         assert wait_until(lambda: not any(c.is_alive() for c in idle_connections(client)))
 
         assert client.send(ASK, data={}) == 2
-        pongs = [opcode for opcode, _ in frames(server)].count(PONG)
-    assert pongs < 2000
 
 
 @pytest.mark.parametrize(

@@ -483,7 +483,8 @@ def test_a_budget_covers_the_selection_too(agent_of, client):
     with pytest.raises(TransportTimeoutError):
         client.send_task(agent.base, asked(), timeout=0.8)
 
-    assert time.monotonic() - began < 0.95
+    # A bound of its own for each of the two would be 1.2 s.
+    assert time.monotonic() - began < 1.15
 
 
 # ---- one transport, processes ------------------------------------------------------------------

