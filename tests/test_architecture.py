@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "errors": "",
     "types": "",
     "_forks": "",
+    "_kept_errors": "",
     "_deadline": "errors _forks",
     "config": "errors",
     "security": "errors",
@@ -31,13 +32,14 @@ MAY_IMPORT = {
     "specs": "errors models types",
     "wire": "errors models specs",
     "a2a.wire": "errors models",
-    "streaming": "errors _deadline _forks models _display",
+    "streaming": "errors _deadline _forks _kept_errors models _display",
     "server": "errors types config security _deadline models specs wire a2a.wire streaming",
     "transport": (
         "errors types config security _deadline _forks models specs wire streaming server"
     ),
     "a2a.client": (
-        "errors config security _deadline models specs wire streaming transport a2a.wire"
+        "errors config security _deadline _kept_errors models specs wire streaming transport "
+        "a2a.wire"
     ),
     "client": (
         "errors types config security _deadline models specs streaming transport a2a.wire "

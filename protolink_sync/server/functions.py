@@ -192,9 +192,6 @@ def _in_a_thread(run: Callable[[], Any]) -> Any:
     thread.start()
     while thread.is_alive():
         thread.join(_LONGEST_WAIT)
-    try:
-        if failure:
-            raise failure[0]
-        return outcome[0]
-    finally:
-        failure.clear()  # it holds this frame
+    if failure:
+        raise failure[0]
+    return outcome[0]

@@ -29,7 +29,7 @@ class End:
         error: Why the stream broke; None if it came to its end or was closed.
 
     Attributes:
-        traceback: Where the error was raised, whatever frames it comes through later.
+        traceback: Where the error was raised.
     """
 
     __slots__ = ("error", "traceback")

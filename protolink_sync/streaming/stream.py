@@ -15,6 +15,7 @@ from typing import Any
 
 from protolink_sync._deadline import CancelToken
 from protolink_sync._forks import leave_none
+from protolink_sync._kept_errors import copied
 from protolink_sync.errors import (
     CallCancelledError,
     ModelError,
@@ -76,6 +77,7 @@ def _pump(source: EventSource, channel: Channel) -> None:
         source.close(error)
     finally:
         channel.end(error)
+        del error, channel  # to both of which the error, through its frames, would lead back
 
 
 def _let_go(source: EventSource, channel: Channel, pid: int) -> None:
@@ -230,16 +232,19 @@ class EventStream:
                     return
         self._batch, self._position = [], 0
         end = self._end
-        error = None if self._closed or end is None else end.error
-        if end is None or error is None:
+        if self._closed or end is None or end.error is None:
             raise StopIteration
+        # A copy, because what is raised leads through its frames to this stream.
+        error = copied(end.error).with_traceback(end.traceback)
         if isinstance(error, StreamInterruptedError):
             error.task_id, error.last_state = self._task_id, self._last_state
             error.events = self._events
             with contextlib.suppress(TransportProtocolError):  # this error counts, not the task's
                 error.task = self.task
-        # Else the frames of each time would stay with it.
-        raise error.with_traceback(end.traceback)
+        try:
+            raise error
+        finally:
+            del error  # which leads to this frame
 
     def _see(self, event: Any) -> None:
         self._events += 1

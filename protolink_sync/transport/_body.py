@@ -67,8 +67,8 @@ class BodyReader:
                     raise http.client.IncompleteRead(b"")
                 return b""
 
-    def is_over(self) -> bool:
-        """Wait for the next bytes and return whether they were the end, and nothing before it.
+    def skips_framing(self) -> bool:
+        """Wait for the next bytes and return whether nothing of the body was in them.
 
         Raises:
             Exception: As :meth:`read`.
@@ -76,7 +76,7 @@ class BodyReader:
         data = self._next()
         if data and self._inflater is not None:
             data = self._inflater.take(data)
-        return self.at_end and not data and not (self._inflater and self._inflater.held)
+        return not data and not (self._inflater and self._inflater.held)
 
     def _next(self) -> bytes:
         """Return the next bytes of the body, still compressed; empty where only framing came."""

@@ -8,10 +8,14 @@ from typing import Any, Protocol
 
 from protolink_sync.errors import StreamInterruptedError
 from protolink_sync.transport._call import Call
+from protolink_sync.transport._failures import ended_error
 from protolink_sync.transport._hooks import EventReceived, Hooks
 from protolink_sync.wire import TransportRequestContext
 
 __all__ = ["Feed", "OpenStream"]
+
+# Ends after which nobody reads what has come already.
+_NOBODY_WAITS = ("cancelled", "closed", "left")
 
 
 class OpenStream(Protocol):
@@ -73,12 +77,16 @@ class Feed:
         while self._error is None and not self._final:
             payloads = self._opened.receive()
             if payloads is None:
+                if self._call.ended is not None:
+                    raise ended_error(self._call, self._context)
                 if getattr(self._call.codec, "may_end", False):
                     return None  # by the rules of another protocol no mark has to follow
                 raise StreamInterruptedError(
                     f"{self._context.where}: the connection ended before the stream did. "
                     "The task may go on at the agent; cancel_task ends it"
                 )
+            if payloads:
+                self.pause()  # they have come; what is made of them takes none of the peer's time
             events, size = self._decode(payloads)
             if events:
                 self._call.received += size
@@ -86,7 +94,10 @@ class Feed:
                     self.resume()
                 return events, size
         if self._error is not None:
-            raise self._error
+            try:
+                raise self._error
+            finally:
+                self._error = None  # it holds this frame
         return None
 
     def _decode(self, payloads: list[bytes]) -> tuple[list[Any], int]:
@@ -94,7 +105,7 @@ class Feed:
         size = 0
         try:
             for payload in payloads:
-                if self._call.ended is not None:  # nobody waits for the others
+                if self._call.ended in _NOBODY_WAITS:
                     break
                 event, self._final = self._call.codec.decode_event(payload, self._context)
                 # The envelope that closes a stream may carry no event.

@@ -71,6 +71,7 @@ class Retries:
     ) -> None:
         # The first attempt was made; tenacity begins with it.
         self._errors = [first]
+        self._other: BaseException | None = None
         self._is_first = True
         self._attempt = attempt
         self._call = call
@@ -85,6 +86,7 @@ class Retries:
 
         Raises:
             TransportError: The last attempt's, with the earlier ones in ``attempts``.
+            BaseException: What else ended an attempt.
         """
         # Not at import: most calls succeed at once, and it costs 20 ms.
         import tenacity
@@ -99,7 +101,7 @@ class Retries:
         try:
             result = retrying(self._once_more)
             if result is _FAILED:
-                raise self._errors[-1]
+                raise self._other or self._errors[-1]
             return result
         finally:
             # The errors hold this frame, and tenacity, in a ring of its own, the rest.
@@ -116,11 +118,17 @@ class Retries:
             error.attempts = tuple(self._errors)
             error.attempt_count = number
             self._errors.append(error)
-            # Not raised: tenacity would keep it in frames of its own, which the error holds.
-            return _FAILED
+        except BaseException as error:
+            self._other = error
+        # Not raised: tenacity would keep it in frames of its own, which the error holds.
+        return _FAILED
 
     def _goes_on(self, result: Any) -> bool:
-        return result is _FAILED and may_retry(self._spec, self._policy, self._errors[-1])
+        return (
+            result is _FAILED
+            and self._other is None
+            and may_retry(self._spec, self._policy, self._errors[-1])
+        )
 
     def _pause(self, state: tenacity.RetryCallState) -> float:
         return _pause(self._policy, self._errors[-1], state.attempt_number)

@@ -151,9 +151,9 @@ class Cuttable:
                 return self._open(address, share, call)
             except OSError as error:
                 ended = call.ended is not None
-                failures.append(
-                    (f"{address[3][0]} port {address[3][1]}", TimeoutError() if ended else error)
-                )
+                # Not where it was raised: frames of this call, which the error's list would keep.
+                failure = TimeoutError() if ended else error.with_traceback(None)
+                failures.append((f"{address[3][0]} port {address[3][1]}", failure))
                 if ended:
                     break
         try:

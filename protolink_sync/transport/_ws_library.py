@@ -234,7 +234,7 @@ class Wire:
         """Answer the pings in the buffer; False if anything else stands there too, or too many."""
         for _ in range(_MOST_PINGS):
             if self.at >= len(self.buffer):
-                return True
+                break
             frame = self.buffer[self.at : self.at + 2 + _MAX_CONTROL_BYTES]
             if frame[0] not in (0x80 | PING, 0x80 | PONG) or len(frame) < 2:
                 return False
@@ -244,7 +244,7 @@ class Wire:
             if frame[0] == 0x80 | PING and not self.send_at_once(PONG, frame[2 : 2 + size]):
                 return False
             self.at += 2 + size
-        return False
+        return self.at >= len(self.buffer)
 
 
 class _Frames(websocket.frame_buffer):

@@ -185,7 +185,8 @@ class GRPCTransport(Transport):
                 unary = channel.unary(request.path)
                 body = unary(request.body, timeout=timeout, metadata=metadata)
         except self._grpc.RpcError as error:
-            raise self._typed(error, request, deadline, channel) from error
+            # grpcio may raise the call itself, which its frames lead back to.
+            raise self._typed(error, request, deadline, channel) from error.with_traceback(None)
         except ValueError as error:
             if not self._closed:
                 raise
@@ -401,9 +402,10 @@ class _GRPCStream:
         except self._foreign as error:
             if self._renewed(error):
                 return self.receive()
+            # grpcio raises the call itself, which its frames and this one lead back to.
             raise self._transport._broken(
                 error, self._request, self._call, self._rpc.channel
-            ) from error
+            ) from error.with_traceback(None)
         self._may_renew = False
         self._call.phase = "read"
         return None if reply is None else [reply]

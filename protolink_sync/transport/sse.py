@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 import zlib
 from typing import ClassVar
@@ -142,10 +143,20 @@ class _SSEStream:
         """Keep the connection if the body is at its end, which follows the last event at once."""
         if finished and self._connection.sock is not None:
             try:
-                self._connection.sock.settimeout(_END_OF_BODY)
-                # Once: the end comes with the last event, or the peer may send framing for ever.
-                if self._body.is_over():
-                    self._connection.sock.settimeout(None)
+                if self._comes_to_its_end(self._connection.sock):
                     self._pool.give_back(self._connection, self._call)
             except (*FOREIGN_ERRORS, zlib.error):
                 pass  # then it is closed with the call
+
+    def _comes_to_its_end(self, sock: socket.socket) -> bool:
+        """Wait for the end of the body; False if it does not come, or something before it does."""
+        end = time.monotonic() + _END_OF_BODY
+        # As a whole: a peer may send framing for ever.
+        while (left := end - time.monotonic()) > 0:
+            sock.settimeout(left)
+            if not self._body.skips_framing():
+                break
+            if self._body.at_end:
+                sock.settimeout(None)
+                return True
+        return False

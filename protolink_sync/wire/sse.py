@@ -3,7 +3,7 @@
 sseclient-py alone loses the first event after a byte order mark, delivers a block that the
 connection cut in half, takes quadratic time for large events and has no limit. So blocks are
 found here, in linear time and within a limit; a block of plain ``data:`` lines is taken as it is,
-and only any other is given to sseclient-py, whole.
+and only any other is given to sseclient-py, in parts, unless it has a great many lines.
 
 Source:
     WHATWG HTML, 9.2.5 and 9.2.6.

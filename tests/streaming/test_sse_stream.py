@@ -20,10 +20,12 @@ from protolink_sync.errors import (
 )
 from protolink_sync.specs import TASK_STREAM_REQUEST
 from protolink_sync.streaming import EventStream
-from protolink_sync.transport import SSEJSONRPCTransport, WebSocketTransport
+from protolink_sync.transport import Hooks, SSEJSONRPCTransport, WebSocketTransport, sse
 from tests.cases.play import new_task
 from tests.cases.server import ScriptedServer
 from tests.transport.matrix_watch import until_asleep
+
+LIMIT = 10.0  # seconds for what happens at once, or never
 
 CHUNKS = {"op": "sse_head"}
 CLOSE = {"op": "close"}
@@ -130,6 +132,77 @@ def test_framing_without_end_behind_the_final_envelope_does_not_keep_it_back():
     assert time.monotonic() - begin < 5, "it took until the idle limit of ten seconds"
 
 
+def in_one_chunk(data):
+    return f"{len(data):x}\r\n{data}"
+
+
+LAST = event("a", final=True)
+PACKED = member(LAST)
+# The last event, and what else there is of its body, in pieces that come one by one.
+BODIES = {
+    "one piece": (CHUNKS, [in_one_chunk(LAST) + "\r\n0\r\n\r\n"]),
+    "two": (CHUNKS, [in_one_chunk(LAST) + "\r\n", "0\r\n\r\n"]),
+    "four": (CHUNKS, [in_one_chunk(LAST), "\r\n", "0\r\n", "\r\n"]),
+    "extensions and trailers": (CHUNKS, [in_one_chunk(LAST), "\r\n0;a=b\r\nX-", "T: y\r\n\r\n"]),
+    "gzip": (
+        GZIP_CHUNKS,
+        [in_one_chunk(PACKED[:-8]) + "\r\n", in_one_chunk(PACKED[-8:]), "\r\n0\r\n\r\n"],
+    ),
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_the_connection_of_a_finished_stream_is_used_again(body, monkeypatch):
+    """However the framing behind its last event is cut."""
+    monkeypatch.setattr(sse, "_END_OF_BODY", LIMIT)
+    head, (begin, *rest) = BODIES[body]
+    steps = [head, {"op": "send", "data": begin}, {"op": "wait", "event": "read"}]
+    steps += [{"op": "send", "data": piece} for piece in rest]
+
+    script = {"routes": {"*": [steps]}}
+    with ScriptedServer(script) as server, AgentClient("sse", timeout=LIMIT) as client:
+        for _ in range(3):
+            stream = client.send_task_streaming(server.base, new_task())
+            assert next(stream)["message"] == "a"
+            server.fire("read")
+            assert list(stream) == []
+        assert len(server.connections) == 1
+
+
+@pytest.mark.parametrize("behind", [": a comment\n\n", event("b"), "\n"])
+def test_a_connection_is_not_used_again_with_anything_behind_the_last_event(behind, monkeypatch):
+    monkeypatch.setattr(sse, "_END_OF_BODY", LIMIT)
+    steps = [CHUNKS, {"op": "chunk", "data": LAST}, {"op": "wait", "event": "read"}]
+    steps += [{"op": "chunk", "data": behind}, {"op": "end_chunks"}]
+
+    with streaming(*steps) as (stream, server):
+        assert next(stream)["message"] == "a"
+        server.fire("read")
+        assert list(stream) == []
+        assert server.wait_for_end(within=LIMIT) == "client"
+
+
+@pytest.mark.parametrize("limit", ["idle_timeout", "timeout"])
+def test_events_that_have_come_are_not_lost_to_a_slow_hook(limit):
+    """Nor is their stream's end: the peer is not what takes the time."""
+    data = event("a") + event("b") + event("c", final=True)
+    script = {"routes": {"*": [[CHUNKS, {"op": "chunk", "data": data}, {"op": "end_chunks"}]]}}
+    told = []
+
+    def slow(seen):
+        told.append(seen.event["message"])
+        if len(told) == 1:
+            time.sleep(1.2)  # longer than the limit, which is what this is about
+
+    with (
+        ScriptedServer(script) as server,
+        SSEJSONRPCTransport(timeout=LIMIT, hooks=Hooks(on_event=slow)) as transport,
+    ):
+        stream = transport.subscribe(server.base, new_task(), **{limit: 1.0})
+        assert read(stream) == (["a", "b", "c"], None)
+    assert told == ["a", "b", "c"]
+
+
 def test_a_body_without_length_may_end_with_its_connection():
     steps = [TO_THE_CLOSE, {"op": "send", "data": event("a") + event("b", final=True)}]
 
@@ -155,7 +228,7 @@ def test_a_body_that_ends_before_the_stream_is_an_interruption(steps):
 
     assert found == ["a"]
     assert type(error) is StreamInterruptedError
-    assert again == ([], error)
+    assert (again[0], type(again[1]), str(again[1])) == ([], type(error), str(error))
 
 
 @pytest.mark.parametrize("wrong", ["no JSON", "[]", '"text"', '{"ok": 1}', '{"ok": true,'])

@@ -182,9 +182,8 @@ def test_a_refused_upgrade_is_raised_by_the_call():
     assert not streamers()
 
 
-def test_a_refused_connection_is_raised_by_the_call():
-    with serving([]) as server:
-        url = server.ws_base
+def test_a_refused_connection_is_raised_by_the_call(unused_port):
+    url = f"ws://127.0.0.1:{unused_port()}"
     with transport() as client, pytest.raises(TransportConnectionError):
         client.subscribe(url, Task.create(Message.user("hi")))
 
@@ -223,7 +222,8 @@ def test_a_connection_that_ends_before_the_stream_is_an_interruption(end, word):
         assert (error.events, error.retryable) == (2, False)
         assert error.task_id is not None
         # An ended stream answers alike.
-        assert broken(stream) == ([], error)
+        came, again = broken(stream)
+        assert (came, type(again), str(again)) == ([], type(error), str(error))
 
 
 def test_a_reset_is_an_interruption():
@@ -369,8 +369,8 @@ def test_leaving_a_stream_ends_worker_and_connection(where, how, encrypted, tls_
             with pytest.raises(Exception, match="closed"):
                 list(stream)
 
-        assert wait_until(lambda: not streamers(), 0.5)
-        assert time.monotonic() - began < 0.5
+        assert wait_until(lambda: not streamers())
+        assert time.monotonic() - began < 2
         assert server.wait_for_end(within=2.0) == "client"
 
 

@@ -234,6 +234,7 @@ def test_a_large_event_in_small_pieces_is_copied_once():
 
 
 @given(streams)
+@example(b"data: x\ndata\n\n")
 @example(b"data\ndata :x\ndatax: y\ndata:: z\nid: 1\n\n")
 @example(b"event: only\n\n")
 def test_a_block_of_very_many_lines_has_the_data_of_the_standard(stream):

@@ -6,7 +6,6 @@ for that one, each within its own budget and with its own token.
 
 from __future__ import annotations
 
-import copy
 import logging
 import os
 import threading
@@ -14,6 +13,7 @@ from collections.abc import Callable
 
 import attrs
 
+from protolink_sync._kept_errors import copied, without_frames
 from protolink_sync.a2a.client._budget import Budget
 from protolink_sync.a2a.client._flight import Flight
 from protolink_sync.a2a.wire import AgentCard, WireDialect, select
@@ -139,7 +139,7 @@ class Discovery:
             state = self._asked(budget, again=force or state.failure is not None)
         if state.card is None:
             assert state.failure is not None
-            raise _copied(state.failure)
+            raise copied(state.failure)
         return state.card
 
     def target(
@@ -234,32 +234,10 @@ class Discovery:
                 raise  # this caller's time is over: that says nothing of the agent
             if before.card is not None:
                 raise  # the card that is held stays
-            state = _State(
-                failure=_without_frames(error), learned=None if again else before.learned
-            )
+            state = _State(failure=without_frames(error), learned=None if again else before.learned)
             _log.info("no card at %s: %s", self._base_url, one_line(str(error)))
         else:
             state = _State(card=fetched.card or before.card, etag=fetched.etag)
         with self._lock:
             self._state = state = attrs.evolve(state, rules=self._state.rules)
         return state
-
-
-def _without_frames(error: Exception) -> Exception:
-    """Return an error that is kept: it holds nothing of where it was raised, nor do its causes."""
-    links: list[BaseException | None] = [error]
-    known: set[int] = set()
-    while links:
-        link = links.pop()
-        if link is not None and id(link) not in known:
-            known.add(id(link))
-            link.__traceback__ = None
-            links += [link.__cause__, link.__context__, *getattr(link, "attempts", ())]
-    return error
-
-
-def _copied(failure: Exception) -> Exception:
-    """Return what is raised for a kept error, which must not collect the frames of all who ask."""
-    copied = copy.copy(failure)
-    copied.__cause__ = failure.__cause__
-    return copied

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import os
 import threading
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 
 import attrs
 
+from protolink_sync._kept_errors import copied
 from protolink_sync.a2a.client._budget import Budget
 from protolink_sync.a2a.client._calls import Calls, Settings
 from protolink_sync.a2a.client._discovery import Discovery, Fetched, Target
@@ -187,7 +187,7 @@ class Peer:
             and isinstance(failure, AuthenticationError)
             and not settings.access.is_given
         ):
-            raise copy.copy(failure) from failure
+            raise copied(failure)
         return target
 
     def _in_its_dialect(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -262,6 +264,50 @@ def test_b09_an_empty_card_does_not_mean_0_3(meet):
         pass
 
     assert "message/send" not in agent.methods
+
+
+class Told(ValueError):
+    """An exception of the caller's."""
+
+
+def test_what_the_caller_handles_meanwhile_is_left_as_it_is(meet):
+    """A client that asks in vain for a card neither changes nor keeps it."""
+    _, client = meet(done(), card=None)
+
+    def handle():
+        try:
+            raise Told
+        except Told as mine:
+            handled, before = mine, mine.__traceback__
+            assert client.send_message("hi").text == "done"
+            with pytest.raises(TransportRemoteError):
+                client.fetch_agent_card()
+        assert handled.__traceback__ is before
+        return weakref.ref(handled)
+
+    left = handle()
+    gc.collect()
+    assert left() is None
+
+
+class VaultError(A2AClientError):
+    """Of a user's own, made from something else than a message."""
+
+    def __init__(self, code, where):
+        super().__init__(f"{where} says {code}")
+        self.code = code
+
+
+def test_an_error_of_the_callers_own_class_comes_as_it_is(meet):
+    def credentials(_origin, _refresh):
+        raise VaultError(7, where="vault")
+
+    _, client = meet(client={"credentials": credentials})
+
+    for _ in range(2):
+        with pytest.raises(VaultError, match="vault says 7") as caught:
+            client.fetch_agent_card()
+        assert caught.value.code == 7
 
 
 @pytest.mark.parametrize(

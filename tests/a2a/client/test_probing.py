@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 
 import pytest
 
@@ -79,6 +80,22 @@ def test_b83_a_card_that_is_refused_asks_for_credentials(status, meet):
         client.send_message("hi")
 
     assert agent.calls == []
+
+
+def test_b83_each_call_gets_an_error_of_its_own_that_does_not_grow(meet):
+    _, client = meet(done(), card=[reply({}, status=401)])
+    errors = []
+
+    for _ in range(3):
+        with pytest.raises(AuthenticationError) as caught:
+            client.send_message("hi")
+        errors.append(caught.value)
+
+    assert len({id(error) for error in errors}) == len(errors)
+    assert len({str(error) for error in errors}) == 1
+    assert all(error.status_code == 401 for error in errors)
+    first, *others = [len(traceback.extract_tb(error.__traceback__)) for error in errors]
+    assert all(length <= first for length in others)
 
 
 @pytest.mark.parametrize("status", [401, 403])
