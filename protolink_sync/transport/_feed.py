@@ -85,8 +85,8 @@ class Feed:
                     f"{self._context.where}: the connection ended before the stream did. "
                     "The task may go on at the agent; cancel_task ends it"
                 )
-            if payloads:
-                self.pause()  # they have come; what is made of them takes none of the peer's time
+            if self._hooks is not None and payloads:
+                self.pause()  # they have come: a slow hook takes none of the peer's time
             events, size = self._decode(payloads)
             if events:
                 self._call.received += size
