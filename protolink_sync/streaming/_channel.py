@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
+
+from protolink_sync._kept_errors import copied
 
 __all__ = ["Channel", "End"]
 
@@ -27,16 +31,30 @@ class End:
 
     Args:
         error: Why the stream broke; None if it came to its end or was closed.
-
-    Attributes:
-        traceback: Where the error was raised.
     """
 
-    __slots__ = ("error", "traceback")
+    __slots__ = ("_given", "_traceback", "error")
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
-        self.traceback = None if error is None else error.__traceback__
+        self._traceback = None if error is None else error.__traceback__
+        self._given: Callable[[], BaseException | None] = lambda: None
+
+    def error_to_raise(self) -> BaseException | None:
+        """Return a copy of the error, the same one for as long as anybody has it.
+
+        What is raised leads through its frames to the stream, which has the end: if the end held
+        that one, only the garbage collector would free them all.
+        """
+        if self.error is None:
+            return None
+        given = self._given()
+        if given is None:
+            given = copied(self.error)
+            with contextlib.suppress(TypeError):  # of a class of Python's own
+                self._given = weakref.ref(given)
+        # Else the frames of each time would stay with it.
+        return given.with_traceback(self._traceback)
 
 
 class Channel:

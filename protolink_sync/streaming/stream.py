@@ -15,7 +15,6 @@ from typing import Any
 
 from protolink_sync._deadline import CancelToken
 from protolink_sync._forks import leave_none
-from protolink_sync._kept_errors import copied
 from protolink_sync.errors import (
     CallCancelledError,
     ModelError,
@@ -231,11 +230,9 @@ class EventStream:
                 if got:
                     return
         self._batch, self._position = [], 0
-        end = self._end
-        if self._closed or end is None or end.error is None:
+        error = None if self._closed or self._end is None else self._end.error_to_raise()
+        if error is None:
             raise StopIteration
-        # A copy, because what is raised leads through its frames to this stream.
-        error = copied(end.error).with_traceback(end.traceback)
         if isinstance(error, StreamInterruptedError):
             error.task_id, error.last_state = self._task_id, self._last_state
             error.events = self._events
@@ -245,6 +242,11 @@ class EventStream:
             raise error
         finally:
             del error  # which leads to this frame
+
+    def _broken(self, error: Exception) -> BaseException:
+        """Return an error to raise, as every further :func:`next` will."""
+        self._end = End(error)
+        return self._end.error_to_raise() or error
 
     def _see(self, event: Any) -> None:
         self._events += 1

@@ -158,6 +158,7 @@ def test_an_error_comes_after_all_events_and_each_time_again():
 
     assert found == [1, 2, 3]
     assert source.closed_with is broken
+    assert first.value is second.value is third.value
     for caught in (first, second, third):
         assert str(caught.value) == str(broken)
         frames = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]

@@ -132,11 +132,9 @@ class A2AEventStream(EventStream):
         except StopIteration as error:  # of a credentials callable; it is no end of the stream
             ended = RuntimeError("taking the stream up raised StopIteration")
             ended.__cause__ = error
-        if self._end is not None:
-            self._end.error = ended  # for every further next
         self._resumes = 0
         self._leave_token()
-        raise ended
+        raise self._broken(ended)
 
     def _leave_token(self) -> None:
         if self._resume is not None:
