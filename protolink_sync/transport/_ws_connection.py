@@ -207,9 +207,6 @@ class WebSocketConnection(Cuttable):
         assert wire is not None
         assert library is not None
         while True:
-            if call.ended is not None:
-                # What has arrived can be a great many messages.
-                raise InterruptedError("the call was ended")
             if wire.at == len(wire.buffer):
                 if not wire.fill():
                     raise WebSocketClosed(None)

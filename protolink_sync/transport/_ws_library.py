@@ -167,9 +167,10 @@ class Wire:
         self._is_upgraded, self._reply, self._head = True, None, None
 
     def stop(self) -> None:
-        """Have the library read no more; any thread.
+        """Have no more be read; any thread.
 
-        What has arrived can be a great many pings or fragments, and nobody wants them any more.
+        What has arrived can be a great many messages, pings or fragments, which nobody wants any
+        more.
         """
         self._is_stopped = True
         reply = self._reply
@@ -194,6 +195,8 @@ class Wire:
 
     def fill(self) -> bool:
         """Wait for more bytes; False at the end of the connection."""
+        if self._is_stopped:
+            return False
         data = self.sock.recv(_READ_BYTES)
         rest = self.buffer[self.at :]
         self.buffer, self.at = rest + data if rest else data, 0

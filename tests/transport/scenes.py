@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
 import json
 import os
@@ -214,6 +215,16 @@ def connections_to(port: int) -> Iterator[list[socket.socket]]:
                 if sock.getpeername()[1] == port:
                     found.append(sock)
         yield found
+
+
+def unread(sock: socket.socket) -> int:
+    """Return how many bytes have arrived at a socket and were not read yet."""
+    import fcntl  # not on Windows
+    import termios
+
+    count = array.array("i", [0])
+    fcntl.ioctl(sock, termios.FIONREAD, count)
+    return count[0]
 
 
 def something_to_read(port: int) -> bool:

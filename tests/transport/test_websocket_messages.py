@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import http.client
 import json
 import socket
 
@@ -21,11 +22,13 @@ from protolink_sync.transport import (
     TransportLimits,
 )
 from protolink_sync.transport._ws_library import Library, Wire
+from tests.transport.matrix_watch import until_asleep
 from tests.transport.scenes import (
     ASK,
     CLOSE,
     HOLD,
     RST,
+    Calling,
     about,
     failed,
     retrying,
@@ -158,6 +161,25 @@ def test_nothing_more_is_read_by_the_library_once_a_call_was_ended(flood):
         with pytest.raises(websocket.WebSocketConnectionClosedException):
             library.read(1000)
         assert len(wire.buffer) - wire.at > len(flood) - 10
+
+
+def test_nothing_more_is_read_of_a_refusal_once_its_call_was_ended():
+    """Its body can be a great many tiny chunks."""
+    head = b"HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n"
+    here, there = socket.socketpair()
+    with here, there:
+        wire = Wire(here)
+        upgrading = Calling(Library(wire).upgrade, "ws://peer.test/", "peer.test", [])
+        assert there.recv(65536).startswith(b"GET / HTTP/1.1")
+        there.sendall(head + b"1\r\nx\r\n" * 10)
+        until_asleep(upgrading._thread)
+
+        wire.stop()
+        there.sendall(b"1\r\nx\r\n" * 5000)
+
+        with pytest.raises(http.client.IncompleteRead):
+            upgrading.result()
+        assert len(here.recv(30_000)) > 20_000, "it has read on"
 
 
 def test_a_connection_that_is_dropped_is_closed_at_once():

@@ -6,7 +6,9 @@ import os
 from typing import Any
 
 import pytest
+import websocket
 
+from protolink_sync._deadline import Deadline
 from protolink_sync.errors import (
     ClientClosedError,
 )
@@ -22,15 +24,18 @@ from tests.transport.scenes import (
     HOLD,
     LIMIT,
     Calling,
+    connections_to,
     in_fresh_process,
     serving,
     together,
+    unread,
     wait_until,
 )
 from tests.transport.ws_scenes import (
     BEGIN,
     BINARY,
     CLOSE_FRAME,
+    CONTINUATION,
     PING,
     PONG,
     TAKE,
@@ -109,6 +114,35 @@ def test_a_connection_with_very_many_pings_is_replaced():
         assert wait_until(lambda: not any(c.is_alive() for c in idle_connections(client)))
 
         assert client.send(ASK, data={}) == 2
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        frame(PING, times=9000),
+        frame(PONG, times=9000),
+        frame(TEXT, "{}", times=5000),
+        frame(BINARY, fin=False),
+    ],
+    ids=["pings", "pongs", "messages", "a part of a message"],
+)
+def test_nothing_more_is_read_from_a_connection_that_was_cut(flood):
+    """What has arrived can be so much that to read it takes longer than a call may to be gone."""
+    more = frame(CONTINUATION, times=9000, fin=False)
+    steps = [*BEGIN, answer(), {"op": "wait", "event": "idle"}, flood, more, HOLD]
+    with serving(steps) as server, transport(server) as client:
+        client.send(ASK, data={})
+        (connection,) = idle_connections(client)
+        server.fire("idle")
+        with connections_to(server.port) as (ours, *_):
+            assert wait_until(lambda: unread(ours) > 18_000)
+            there = unread(ours)
+
+            connection.cut()
+
+            with pytest.raises((OSError, websocket.WebSocketException)):
+                connection.receive(1000, Deadline(LIMIT))
+            assert unread(ours) >= there
 
 
 @pytest.mark.parametrize(

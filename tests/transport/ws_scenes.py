@@ -16,7 +16,7 @@ UPGRADE = [RECV, ACCEPT]
 BEGIN = [*UPGRADE, TAKE]
 """The upgrade, and the first message of the client."""
 
-TEXT, BINARY, CLOSE_FRAME, PING, PONG = 1, 2, 8, 9, 10
+CONTINUATION, TEXT, BINARY, CLOSE_FRAME, PING, PONG = 0, 1, 2, 8, 9, 10
 
 
 def frame(opcode: int, data: str = "", **words: Any) -> Step:
