@@ -19,10 +19,12 @@ def copied(error: _Error) -> _Error:
     try:
         again = copy.copy(error)
     except Exception:  # of a constructor that wants more than the message
+        again = error
+    if again is error or type(again) is not type(error):
         return error.with_traceback(None)
     again.args = error.args  # which a constructor may have made of what it was given
-    if error.__cause__ is not None:
-        again.__cause__ = error.__cause__
+    again.__cause__, again.__context__ = error.__cause__, error.__context__
+    again.__suppress_context__ = error.__suppress_context__  # which a cause sets, None too
     return again
 
 

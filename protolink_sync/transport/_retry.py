@@ -101,7 +101,7 @@ class Retries:
         try:
             result = retrying(self._once_more)
             if result is _FAILED:
-                raise self._other or self._errors[-1]
+                raise self._errors[-1] if self._other is None else self._other
             return result
         finally:
             # The errors hold this frame, and tenacity, in a ring of its own, the rest.
