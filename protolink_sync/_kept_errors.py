@@ -9,22 +9,31 @@ from __future__ import annotations
 import copy
 from typing import TypeVar
 
-__all__ = ["copied", "without_frames"]
+from protolink_sync import errors
+
+__all__ = ["copied", "is_own", "without_frames"]
 
 _Error = TypeVar("_Error", bound=BaseException)
 
 
+def is_own(error: BaseException) -> bool:
+    """Return whether an error is of one of the library's classes, not of one made from these."""
+    return type(error).__module__ == errors.__name__
+
+
 def copied(error: _Error) -> _Error:
-    """Return the same error, raised nowhere yet; itself if its class cannot be copied."""
-    try:
-        again = copy.copy(error)
-    except Exception:  # of a constructor that wants more than the message
-        again = error
-    if again is error or type(again) is not type(error):
+    """Return the same error, raised nowhere yet; itself if it is none of the library's own.
+
+    How others are to be copied only they know: of slots, of what a constructor wants.
+    """
+    if not is_own(error):
         return error.with_traceback(None)
-    again.args = error.args  # which a constructor may have made of what it was given
+    again = copy.copy(error)
     again.__cause__, again.__context__ = error.__cause__, error.__context__
     again.__suppress_context__ = error.__suppress_context__  # which a cause sets, None too
+    notes = vars(again).get("__notes__")
+    if notes is not None:
+        vars(again)["__notes__"] = [*notes]
     return again
 
 

@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "errors": "",
     "types": "",
     "_forks": "",
-    "_kept_errors": "",
+    "_kept_errors": "errors",
     "_deadline": "errors _forks",
     "config": "errors",
     "security": "errors",

@@ -5,32 +5,32 @@ from __future__ import annotations
 import gc
 import weakref
 
+import attrs
 import pytest
 
 from protolink_sync._kept_errors import copied, without_frames
-from protolink_sync.errors import StreamInterruptedError, TransportConnectionError
+from protolink_sync.errors import (
+    A2ATaskNotFoundError,
+    StreamInterruptedError,
+    TransportConnectionError,
+)
 
 
 class FromACode(TransportConnectionError):
-    """Its constructor makes the message."""
+    """Its constructor makes the message, from what it keeps in a slot."""
+
+    __slots__ = ("code",)
 
     def __init__(self, code):
         super().__init__(f"code {code}")
-
-
-class Demanding(Exception):
-    """Its constructor wants more than it keeps."""
-
-    def __init__(self, where, code):
-        super().__init__(f"{where}: {code}")
         self.code = code
 
 
-class Another(Exception):
-    """What it is copied into is none of its kind."""
+@attrs.frozen
+class Frozen(TransportConnectionError):
+    """It lets nothing be set."""
 
-    def __reduce__(self):
-        return ValueError, ("another",)
+    code: int
 
 
 def raised(error, cause=None):
@@ -49,12 +49,7 @@ def raised(error, cause=None):
     [
         TransportConnectionError("no", url="http://a.test", retryable=True),
         StreamInterruptedError("cut", task_id="t", events=3),
-        FromACode(7),
-        Demanding("here", 7),
-        Another("this"),
-        ConnectionRefusedError(111, "refused"),
-        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"),
-        SystemExit(3),
+        A2ATaskNotFoundError("gone", code=-32001),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -63,15 +58,41 @@ def test_a_copy_says_what_the_error_says(error, cause):
     again = copied(raised(error, cause))
 
     assert type(again) is type(error)
+    assert again is not error
     assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
-    assert getattr(again, "errno", None) == getattr(error, "errno", None)
     assert again.__cause__ is cause
     assert again.__suppress_context__
     assert again.__traceback__ is None
 
 
+def test_the_system_s_number_is_copied_too():
+    error = TransportConnectionError("no")
+    error.errno = 111
+
+    assert copied(error).errno == 111
+
+
+def test_a_note_on_a_copy_is_on_that_one_alone():
+    error = TransportConnectionError("no")
+    error.__notes__ = ["known"]
+
+    copied(error).__notes__.append("of one who has caught it")
+
+    assert copied(error).__notes__ == ["known"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [FromACode(7), Frozen(7), OSError(111, "refused"), SystemExit(3)],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_is_not_of_the_library_is_raised_itself(error):
+    """Only its own class knows how it is to be copied."""
+    assert copied(error) is error
+
+
 def test_a_copy_without_a_cause_shows_what_was_handled():
-    error = ValueError("new")
+    error = TransportConnectionError("new")
     error.__context__ = KeyError("handled")
 
     again = copied(error)

@@ -192,6 +192,9 @@ def _in_a_thread(run: Callable[[], Any]) -> Any:
     thread.start()
     while thread.is_alive():
         thread.join(_LONGEST_WAIT)
-    if failure:
-        raise failure[0]
-    return outcome[0]
+    try:
+        if failure:
+            raise failure[0]
+        return outcome[0]
+    finally:
+        failure.clear()  # it leads to this frame

@@ -74,6 +74,7 @@ class Channel:
         self._taken_events = 0
         self._taken_bytes = 0
         self.closed = False
+        self._end: End | None = None
         # The finished task, as the last status has it; also before the consumer has read it.
         self.last_task: Any = None
         # Whether the stream came to its end, as opposed to having broken or been closed.
@@ -112,7 +113,8 @@ class Channel:
 
     def end(self, error: BaseException | None) -> None:
         """Say that nothing more comes (the worker)."""
-        self._queue.put(End(error))
+        self._end = End(error)
+        self._queue.put(self._end)
 
     def take(self) -> list[Any] | End:
         """Wait for the next events or the end (the consumer)."""
@@ -120,6 +122,9 @@ class Channel:
             try:
                 got = self._queue.get(timeout=_LONGEST_WAIT)
             except queue.Empty:
+                # What a signal handler raises may come between taking the end and putting it back.
+                if self._end is not None and self._queue.empty():
+                    return self._end
                 continue
             if isinstance(got, End):
                 # The next one to ask shall find it too.
@@ -136,7 +141,7 @@ class Channel:
     def close(self) -> None:
         """End it from outside: the worker stops, the consumer gets the end. Any thread."""
         self.closed = True
-        self._queue.put(End())
+        self.end(None)
         self._wake()
 
     def _wake(self) -> None:

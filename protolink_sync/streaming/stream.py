@@ -176,22 +176,23 @@ class EventStream:
     def __next__(self) -> Any:
         is_reader = False
         try:
-            # Inside: Ctrl-C may come before the next line.
-            is_reader = self._reading.acquire(blocking=False)
-            if not is_reader:
-                raise RuntimeError(
-                    "another thread reads this stream: a stream has one reader at a time"
-                )
-            return self._next()
+            try:
+                # Inside: Ctrl-C may come before the next line.
+                is_reader = self._reading.acquire(blocking=False)
+                if not is_reader:
+                    raise RuntimeError(
+                        "another thread reads this stream: a stream has one reader at a time"
+                    )
+                return self._next()
+            finally:
+                try:
+                    self._reading.release()
+                except RuntimeError:  # another thread has it
+                    pass
         except KeyboardInterrupt:
             if is_reader:
-                self._interrupt()
+                self._interrupt()  # also where it comes with an event in hand, which is lost then
             raise
-        finally:
-            try:
-                self._reading.release()
-            except RuntimeError:  # another thread has it
-                pass
 
     def _next(self) -> Any:
         # The process is looked at for each event: those that wait are the parent's too.

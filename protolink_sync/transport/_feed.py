@@ -40,7 +40,8 @@ class Feed:
         call: Its budget.
         context: Who the call is.
         idle_timeout: Seconds from one event to the next.
-        finish: Called once at the end, with the error or None.
+        finish: Called once at the end, with the error or None, and whether the mark of a good end
+            has come.
         hooks: Are told of each event.
     """
 
@@ -50,7 +51,7 @@ class Feed:
         call: Call,
         context: TransportRequestContext,
         idle_timeout: float,
-        finish: Callable[[BaseException | None], None],
+        finish: Callable[[BaseException | None, bool], None],
         hooks: Hooks | None = None,
     ) -> None:
         self._opened = opened
@@ -149,4 +150,4 @@ class Feed:
         try:
             self._opened.close(self._final and error is None)
         finally:
-            self._finish(error)
+            self._finish(error, self._final)

@@ -218,7 +218,7 @@ class Transport(Calls):
                 call,
                 context,
                 idle,
-                lambda error: self._stream_over(call, context, error),
+                lambda error, final: self._stream_over(call, context, error, final),
                 self._hooks,
             )
             if primed:
@@ -245,7 +245,11 @@ class Transport(Calls):
         return opened
 
     def _stream_over(
-        self, call: Call, context: TransportRequestContext, error: BaseException | None
+        self,
+        call: Call,
+        context: TransportRequestContext,
+        error: BaseException | None,
+        final: bool,
     ) -> None:
         """Count a stream and free what it held (the worker)."""
         if call.ended == "left":
@@ -254,7 +258,7 @@ class Transport(Calls):
             self._account(call, context, error)
             if isinstance(error, StreamInterruptedError):
                 _log.info("%s: the stream was cut, request %s", context.where, context.request_id)
-        elif call.ended is None:
+        elif final or call.ended is None:
             call.outcome = "succeeded"
         self._end(call)
 

@@ -397,15 +397,19 @@ class _GRPCStream:
 
     def receive(self) -> list[bytes] | None:
         """Wait for the next envelope; None when the peer has ended the stream."""
+        reply: bytes | None = None
+        is_renewed = False
         try:
-            reply: bytes | None = next(self._replies, None)
+            reply = next(self._replies, None)
         except self._foreign as error:
-            if self._renewed(error):
-                return self.receive()
-            # grpcio raises the call itself, which its frames and this one lead back to.
-            raise self._transport._broken(
-                error, self._request, self._call, self._rpc.channel
-            ) from error.with_traceback(None)
+            error.with_traceback(None)  # it is the call itself, which its frames lead back to
+            is_renewed = self._renewed(error)
+            if not is_renewed:
+                raise self._transport._broken(
+                    error, self._request, self._call, self._rpc.channel
+                ) from error
+        if is_renewed:
+            return self.receive()
         self._may_renew = False
         self._call.phase = "read"
         return None if reply is None else [reply]
@@ -428,8 +432,8 @@ class _GRPCStream:
             watch(timer)
             try:
                 next(self._replies, None)
-            except self._foreign:
-                pass
+            except self._foreign as error:
+                error.with_traceback(None)  # as above
             finally:
                 forget(timer)
         self._rpc.finish()

@@ -308,7 +308,7 @@ def test_a_refused_end_of_the_task_is_waited_for_by_nobody_who_was_cancelled():
 
     with Refusing() as peer:
         client, stream = asyncio.run(main(peer))
-        assert wait_until(lambda: not shim_threads())
+        assert wait_until(lambda: not shim_threads(), 1.5)  # the end is waited for 2 s
         asyncio.run(stream.close())
         asyncio.run(client.close())
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
+import gc
+import weakref
 
 import pytest
 
-from protolink_sync.server.functions import completed, offered, stepwise
+from protolink_sync.server.functions import _in_a_thread, completed, offered, stepwise
 
 WHERE: contextvars.ContextVar[str] = contextvars.ContextVar("WHERE", default="nowhere")
 
@@ -79,6 +82,30 @@ class TestWithAndWithoutALoop:
 
         assert do(lambda: completed(leaves()))
         assert ended == [1]
+
+
+def test_a_failure_in_the_thread_beside_a_loop_leaves_nothing_behind():
+    """Also where garbage is not collected."""
+
+    class Payload:
+        pass
+
+    def call():
+        payload = Payload()
+
+        def fails():
+            raise LookupError(str(payload))
+
+        with contextlib.suppress(LookupError):
+            _in_a_thread(fails)
+        return weakref.ref(payload)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert call()() is None
+    finally:
+        gc.enable()
 
 
 def test_a_generator_that_is_left_ends_at_once():

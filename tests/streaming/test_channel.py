@@ -53,6 +53,18 @@ def test_batches_come_as_they_were_put(channel):
     assert channel.take().error is None
 
 
+def test_an_end_that_was_lost_on_its_way_comes_all_the_same(channel):
+    """What a signal handler raises may come just when the reader has it in hand."""
+    error = OSError("broken")
+    channel.put([1], 0)
+    channel.end(error)
+    assert channel.take() == [1]
+    channel._queue.get()
+
+    for _ in range(2):
+        assert taken(channel)().error is error
+
+
 def test_the_end_comes_last_and_stays(channel):
     error = OSError("broken")
     channel.put([1], 0)

@@ -17,6 +17,7 @@ from protolink_sync.errors import (
     TransportError,
     TransportLimitError,
     TransportProtocolError,
+    TransportTimeoutError,
 )
 from protolink_sync.specs import TASK_STREAM_REQUEST
 from protolink_sync.streaming import EventStream
@@ -200,7 +201,41 @@ def test_events_that_have_come_are_not_lost_to_a_slow_hook(limit):
     ):
         stream = transport.subscribe(server.base, new_task(), **{limit: 1.0})
         assert read(stream) == (["a", "b", "c"], None)
+        assert transport.metrics.streams_completed == 1
     assert told == ["a", "b", "c"]
+
+
+def test_a_slow_hook_takes_none_of_the_time_that_a_peer_has_for_an_event():
+    taken = threading.Event()
+    steps = [CHUNKS, {"op": "chunk", "data": event("a")}, {"op": "wait", "event": "told"}]
+    steps += [{"op": "chunk", "data": event("b", final=True)}, {"op": "end_chunks"}]
+
+    def slow(_):
+        if not taken.is_set():
+            time.sleep(1.2)  # longer than the limit, which is what this is about
+            taken.set()
+            server.fire("told")
+
+    with (
+        ScriptedServer({"routes": {"*": [steps]}}) as server,
+        SSEJSONRPCTransport(timeout=LIMIT, hooks=Hooks(on_event=slow)) as transport,
+    ):
+        stream = transport.subscribe(server.base, new_task(), idle_timeout=1.0)
+        assert read(stream) == (["a", "b"], None)
+
+
+def test_a_silent_peer_ends_a_stream_with_hooks_too():
+    steps = [CHUNKS, {"op": "chunk", "data": event("a")}, {"op": "hold", "s": 5}, CLOSE]
+
+    with (
+        ScriptedServer({"routes": {"*": [steps]}}) as server,
+        SSEJSONRPCTransport(timeout=LIMIT, hooks=Hooks(on_event=lambda _: None)) as transport,
+    ):
+        stream = transport.subscribe(server.base, new_task(), idle_timeout=0.5)
+        found, error = read(stream)
+
+    assert found == ["a"]
+    assert type(error) is TransportTimeoutError
 
 
 def test_a_body_without_length_may_end_with_its_connection():

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
+import grpc
 import pytest
 
 from protolink_sync import A2AClient, CancelToken
@@ -33,6 +34,7 @@ from protolink_sync.transport import (
 from protolink_sync.transport._call import Call
 from tests.peers import held_port
 from tests.transport import ws_scenes
+from tests.transport.grpc_peer import GRPCPeer, wrapped
 from tests.transport.scenes import (
     ASK,
     CLOSE,
@@ -186,6 +188,35 @@ def test_a_grpc_call_with_a_token_leaves_nothing_behind():
         for _ in range(3):
             with pytest.raises(TransportConnectionError):
                 client.send(ASK, url, {}, timeout=10, cancel=CancelToken())
+
+        assert wait_until(lambda: calls_left() == 0)
+
+
+def cut_after_one(envelope: Any, context: Any) -> Iterator[bytes]:
+    yield wrapped(envelope, {"n": 0})
+    context.abort(grpc.StatusCode.UNAVAILABLE, "no")
+
+
+def bad_status_after_the_last(envelope: Any, context: Any) -> Iterator[bytes]:
+    yield wrapped(envelope, {"n": 0}, final=True)
+    context.abort(grpc.StatusCode.UNAVAILABLE, "no")
+
+
+def refusing(_envelope: Any, context: Any) -> Iterator[bytes]:
+    context.abort(grpc.StatusCode.UNAUTHENTICATED, "no")
+    yield b""
+
+
+@pytest.mark.parametrize("replies", [cut_after_one, bad_status_after_the_last, refusing])
+def test_a_grpc_stream_leaves_nothing_behind_however_it_ends(replies):
+    with (
+        GRPCPeer(stream=replies) as peer,
+        GRPCTransport(credentials=lambda _, again: {"X-API-Key": str(again)}) as client,
+        no_garbage_collected(),
+    ):
+        for _ in range(3):
+            with contextlib.suppress(ProtoLinkError):
+                list(client.subscribe(peer.url, Task.create(Message.user("hi")), timeout=10))
 
         assert wait_until(lambda: calls_left() == 0)
 

@@ -159,6 +159,22 @@ def test_an_error_that_may_not_be_retried_ends_the_attempts():
     assert len(transport.calls) == 2
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, RuntimeError])
+def test_what_is_no_failure_of_a_transport_ends_the_attempts(kind):
+    """Ctrl-C above all: nothing is sent after it."""
+
+    def ended(_call):
+        raise kind("ended")
+
+    retry = RetryPolicy(max_attempts=4, **QUIET)
+    transport = ScriptedTransport(refused(), ended, reply(1), config=TransportConfig(retry=retry))
+
+    with pytest.raises(kind, match="ended"):
+        transport.send(ASK, URL, {})
+
+    assert len(transport.calls) == 2
+
+
 def test_a_call_that_ends_in_its_pause_has_no_further_attempt():
     token = CancelToken()
     transport = ScriptedTransport(

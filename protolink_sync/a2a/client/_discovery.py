@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import attrs
 
-from protolink_sync._kept_errors import copied, without_frames
+from protolink_sync._kept_errors import copied, is_own, without_frames
 from protolink_sync.a2a.client._budget import Budget
 from protolink_sync.a2a.client._flight import Flight
 from protolink_sync.a2a.wire import AgentCard, WireDialect, select
@@ -234,7 +234,11 @@ class Discovery:
                 raise  # this caller's time is over: that says nothing of the agent
             if before.card is not None:
                 raise  # the card that is held stays
-            state = _State(failure=without_frames(error), learned=None if again else before.learned)
+            if not is_own(error):
+                raise  # of a credentials callable: that says nothing of the agent either
+            state = _State(
+                failure=without_frames(copied(error)), learned=None if again else before.learned
+            )
             _log.info("no card at %s: %s", self._base_url, one_line(str(error)))
         else:
             state = _State(card=fetched.card or before.card, etag=fetched.etag)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
 from protolink_sync._deadline import CancelToken
+from protolink_sync._kept_errors import copied, without_frames
 from protolink_sync.a2a.wire import StreamEvent, Task, TaskAssembly
 from protolink_sync.errors import (
     A2AClientError,
@@ -98,7 +99,7 @@ class A2AEventStream(EventStream):
                 if not self._events or self._task_id is None:
                     raise  # nobody knows that the message has arrived
                 self._resumes -= 1
-                self._cut = cut
+                self._cut = copied(cut)  # which leads through its frames to this stream
                 self._asked(lambda resume, id: self._start(resume.subscribe(id, self._ending)))
             if self._closed:  # by another thread, meanwhile
                 self._release()
@@ -134,7 +135,7 @@ class A2AEventStream(EventStream):
             ended.__cause__ = error
         self._resumes = 0
         self._leave_token()
-        raise self._broken(ended)
+        raise self._broken(without_frames(ended))
 
     def _leave_token(self) -> None:
         if self._resume is not None:

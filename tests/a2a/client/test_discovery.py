@@ -6,6 +6,7 @@ import gc
 import itertools
 import threading
 import time
+import traceback
 import weakref
 
 import pytest
@@ -308,6 +309,8 @@ def test_an_error_of_the_callers_own_class_comes_as_it_is(meet):
         with pytest.raises(VaultError, match="vault says 7") as caught:
             client.fetch_agent_card()
         assert caught.value.code == 7
+        frames = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+        assert frames[-1] == "credentials", "where it was raised"
 
 
 @pytest.mark.parametrize(

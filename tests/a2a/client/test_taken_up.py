@@ -293,3 +293,58 @@ def test_a_stream_that_broke_can_be_collected(resume, meet):
     gc.collect()
 
     assert known() is None
+
+
+@contextlib.contextmanager
+def no_garbage_collected():
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def workers():
+    return [one for one in threading.enumerate() if one.name.startswith("protolink-stream")]
+
+
+def test_one_that_was_taken_up_ends_as_soon_as_it_is_left(meet):
+    """Not when garbage is collected: what it keeps of the cut must not lead back to it."""
+    rest = [*stream(artifact_update("lo"))[:-1], HOLD]
+    _, client = meet(
+        methods={
+            "SendStreamingMessage": stream(BEGIN, artifact_update("Hel")),
+            "SubscribeToTask": rest,
+        }
+    )
+
+    with no_garbage_collected():
+        for number, _event in enumerate(client.stream_message("hi", resume=1)):
+            if number == 2:
+                break
+
+        assert eventually(lambda: not workers())
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"SubscribeToTask": error(-32001)},
+        {"SubscribeToTask": stream(status_update("completed")), "GetTask": error(-32001)},
+    ],
+    ids=["not taken up", "no task"],
+)
+def test_one_that_cannot_be_taken_up_leaves_nothing_behind(more, meet):
+    first = stream(BEGIN, artifact_update("Hel"))
+    _, client = meet(methods={"SendStreamingMessage": first, **more})
+
+    def read():
+        events = client.stream_message("hi", resume=1)
+        with contextlib.suppress(StreamInterruptedError):
+            list(events)
+            raise AssertionError("it was not interrupted")
+        return weakref.ref(events)
+
+    with no_garbage_collected():
+        assert read()() is None
