@@ -37,7 +37,7 @@ from protolink_sync.testing import ScriptedTransport, reply
 from protolink_sync.testing.steps import SentCall
 from protolink_sync.transport import HTTPTransport
 from tests.aio.silent import SilentPeer
-from tests.streaming.scripted import interrupted_after
+from tests.streaming.scripted import InterruptedRelease, interrupted_after
 from tests.transport.scenes import at_once, wait_until
 
 URL = "http://agent.test"
@@ -345,6 +345,19 @@ def test_ctrl_c_between_two_results_ends_the_calls_and_keeps_no_reader_out(clien
     other.start()
     other.join(5)
     assert read == [[]]
+
+
+def test_ctrl_c_with_a_result_in_hand_leaves_no_gap(client):
+    """Who reads on would come to a good end without it."""
+    with Counting(work=0).serve("http://127.0.0.1:0") as server:
+        results = client.map(echoes(3), server.url)
+        assert next(results).text == "echo 0"
+        results._reading = InterruptedRelease()
+
+        with pytest.raises(KeyboardInterrupt):
+            next(results)
+
+        assert list(results) == [], "the rest after a gap"
 
 
 def test_results_keep_their_number_when_readers_alternate():

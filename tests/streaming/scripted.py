@@ -119,6 +119,23 @@ def interrupted_after(function, line, call):
         sys.settrace(before)
 
 
+class InterruptedRelease:
+    """A lock at whose first release Ctrl-C comes."""
+
+    def __init__(self):
+        self._lock = threading.RLock()
+        self._was_there = False
+
+    def acquire(self, **words):
+        return self._lock.acquire(**words)
+
+    def release(self):
+        self._lock.release()
+        was_there, self._was_there = self._was_there, True
+        if not was_there:
+            raise KeyboardInterrupt
+
+
 class Reading(threading.Thread):
     """Reads a stream to its end in a thread of its own."""
 

@@ -22,6 +22,7 @@ from protolink_sync.models import Task, TaskState
 from protolink_sync.streaming import EventSource, EventStream
 from tests.streaming.scripted import (
     LIMIT,
+    InterruptedRelease,
     Reading,
     ScriptedSource,
     eventually,
@@ -281,6 +282,20 @@ def test_ctrl_c_at_the_beginning_of_a_wait_keeps_no_reader_out(line):
         assert reading.ended() == []
         assert isinstance(reading.error, CallCancelledError)
     assert source.closed.wait(LIMIT)
+
+
+def test_ctrl_c_with_an_event_in_hand_leaves_no_gap():
+    """Who reads on would come to a good end without it."""
+    stream, _ = stream_of([1, 2, 3], None)
+    assert next(stream) == 1
+
+    stream._reading = InterruptedRelease()
+
+    with pytest.raises(KeyboardInterrupt):
+        next(stream)
+
+    with pytest.raises(CallCancelledError):
+        list(stream)
 
 
 # --- leaving ------------------------------------------------------------------------------------
