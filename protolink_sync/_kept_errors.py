@@ -7,11 +7,16 @@ that is kept must not, and each raising adds frames: so a copy is raised, or kep
 from __future__ import annotations
 
 import copy
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from protolink_sync import errors
+from protolink_sync.errors import TransportError
 
 __all__ = ["copied", "is_own", "without_frames"]
+
+# What sets these also where a class lets nothing be set.
+_TRACEBACK: Any = vars(BaseException)["__traceback__"]
+_CONTEXT: Any = vars(BaseException)["__context__"]
 
 _Error = TypeVar("_Error", bound=BaseException)
 
@@ -28,7 +33,10 @@ def copied(error: _Error) -> _Error:
     """
     if not is_own(error):
         return error.with_traceback(None)
-    again = copy.copy(error)
+    try:
+        again = copy.copy(error)
+    except TypeError:  # somebody has changed its args
+        return error.with_traceback(None)
     again.__cause__, again.__context__ = error.__cause__, error.__context__
     again.__suppress_context__ = error.__suppress_context__  # which a cause sets, None too
     notes = vars(again).get("__notes__")
@@ -48,6 +56,9 @@ def without_frames(error: _Error) -> _Error:
         link = links.pop()
         if link is not None and id(link) not in known:
             known.add(id(link))
-            link.__traceback__ = link.__context__ = None
-            links += [link.__cause__, *getattr(link, "attempts", ())]
+            _TRACEBACK.__set__(link, None)
+            _CONTEXT.__set__(link, None)
+            links.append(link.__cause__)
+            if is_own(link) and isinstance(link, TransportError):
+                links += link.attempts
     return error

@@ -91,6 +91,29 @@ def test_what_is_not_of_the_library_is_raised_itself(error):
     assert copied(error) is error
 
 
+def test_an_error_whose_args_somebody_has_changed_is_raised_itself():
+    error = TransportConnectionError("no")
+    error.args += ("a hint", "and another")
+
+    assert copied(error) is error
+
+
+def test_causes_of_any_kind_forget_where_they_were_raised():
+    class Counted(TransportConnectionError):
+        attempts = 3
+
+    class Sealed(Exception):
+        def __setattr__(self, name, value):
+            raise AttributeError(name)
+
+    for cause in (Sealed("it lets nothing be set"), Counted("three times")):
+        kept = without_frames(raised(TransportConnectionError("no"), raised(cause)))
+
+        assert kept.__cause__ is cause
+        assert cause.__traceback__ is None
+        assert cause.__context__ is None
+
+
 def test_a_copy_without_a_cause_shows_what_was_handled():
     error = TransportConnectionError("new")
     error.__context__ = KeyError("handled")

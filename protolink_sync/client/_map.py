@@ -138,21 +138,23 @@ class MapResults(Iterator["Task | Exception"]):
                 "these results belong to the parent process: a forked child cannot read them"
             )
         try:
-            try:
-                # Inside: Ctrl-C may come before the next line.
-                if not self._reading.acquire(blocking=False):
-                    raise RuntimeError(
-                        "another thread reads these results: they have one reader at a time"
-                    )
-                return self._read_alone()
-            finally:
-                try:
-                    self._reading.release()
-                except RuntimeError:  # another thread has it
-                    pass
+            # Inside: Ctrl-C may come before the next line.
+            if not self._reading.acquire(blocking=False):
+                raise RuntimeError(
+                    "another thread reads these results: they have one reader at a time"
+                )
+            return self._read_alone()
         except KeyboardInterrupt:
-            self.close()  # also where it comes with a result in hand, which is lost then
+            self.close()
             raise
+        finally:
+            try:
+                self._reading.release()
+            except RuntimeError:  # another thread has it
+                pass
+            except BaseException:  # of a signal handler, with a result in hand, which is lost
+                self.close()
+                raise
 
     def _read_alone(self) -> tuple[int, Task | Exception] | None:
         try:

@@ -83,8 +83,11 @@ def _let_go(source: EventSource, channel: Channel, pid: int) -> None:
     """End a stream that nobody reads any more: closed, left, or collected."""
     # A forked child that drops what it inherited must not end its parent's stream.
     if os.getpid() == pid:
-        channel.close()
-        source.abort()
+        try:
+            # First: a worker that found the channel closed would take that for the stream's end.
+            source.abort()
+        finally:
+            channel.close()
 
 
 def finished_task(event: Any) -> Any:
@@ -176,23 +179,25 @@ class EventStream:
     def __next__(self) -> Any:
         is_reader = False
         try:
-            try:
-                # Inside: Ctrl-C may come before the next line.
-                is_reader = self._reading.acquire(blocking=False)
-                if not is_reader:
-                    raise RuntimeError(
-                        "another thread reads this stream: a stream has one reader at a time"
-                    )
-                return self._next()
-            finally:
-                try:
-                    self._reading.release()
-                except RuntimeError:  # another thread has it
-                    pass
+            # Inside: Ctrl-C may come before the next line.
+            is_reader = self._reading.acquire(blocking=False)
+            if not is_reader:
+                raise RuntimeError(
+                    "another thread reads this stream: a stream has one reader at a time"
+                )
+            return self._next()
         except KeyboardInterrupt:
             if is_reader:
-                self._interrupt()  # also where it comes with an event in hand, which is lost then
+                self._interrupt()
             raise
+        finally:
+            try:
+                self._reading.release()
+            except RuntimeError:  # another thread has it
+                pass
+            except BaseException:  # of a signal handler, with an event in hand, which is lost
+                self._interrupt()
+                raise
 
     def _next(self) -> Any:
         # The process is looked at for each event: those that wait are the parent's too.
@@ -221,7 +226,8 @@ class EventStream:
         while self._end is None and not self._closed:
             got = self._channel.take()
             if isinstance(got, End):
-                self._end = got
+                # Unless a reader before this one was interrupted when it gave way.
+                self._end = self._end or got
                 # The worker has given everything back. What the finalizer holds leads to the
                 # error, and its frames to this stream, which would never be collected.
                 self._release.detach()
@@ -232,6 +238,9 @@ class EventStream:
                     return
         self._batch, self._position = [], 0
         error = None if self._closed or self._end is None else self._end.error_to_raise()
+        if error is None and self._channel.closed and not self._closed:
+            # By the finalizer, while a thread still reads.
+            raise CallCancelledError("the stream was ended because the interpreter exits")
         if error is None:
             raise StopIteration
         if isinstance(error, StreamInterruptedError):

@@ -347,14 +347,15 @@ def test_ctrl_c_between_two_results_ends_the_calls_and_keeps_no_reader_out(clien
     assert read == [[]]
 
 
-def test_ctrl_c_with_a_result_in_hand_leaves_no_gap(client):
+@pytest.mark.parametrize("signalled", [KeyboardInterrupt(), TimeoutError("of an alarm")])
+def test_a_signal_with_a_result_in_hand_leaves_no_gap(client, signalled):
     """Who reads on would come to a good end without it."""
     with Counting(work=0).serve("http://127.0.0.1:0") as server:
         results = client.map(echoes(3), server.url)
         assert next(results).text == "echo 0"
-        results._reading = InterruptedRelease()
+        results._reading = InterruptedRelease(signalled)
 
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(type(signalled)):
             next(results)
 
         assert list(results) == [], "the rest after a gap"

@@ -120,9 +120,10 @@ def interrupted_after(function, line, call):
 
 
 class InterruptedRelease:
-    """A lock at whose first release Ctrl-C comes."""
+    """A lock at whose first release a signal comes, whose handler raises something."""
 
-    def __init__(self):
+    def __init__(self, signalled):
+        self._signalled = signalled
         self._lock = threading.RLock()
         self._was_there = False
 
@@ -133,7 +134,7 @@ class InterruptedRelease:
         self._lock.release()
         was_there, self._was_there = self._was_there, True
         if not was_there:
-            raise KeyboardInterrupt
+            raise self._signalled
 
 
 class Reading(threading.Thread):

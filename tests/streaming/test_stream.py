@@ -284,18 +284,45 @@ def test_ctrl_c_at_the_beginning_of_a_wait_keeps_no_reader_out(line):
     assert source.closed.wait(LIMIT)
 
 
-def test_ctrl_c_with_an_event_in_hand_leaves_no_gap():
+@pytest.mark.parametrize("signalled", [KeyboardInterrupt(), TimeoutError("of an alarm")])
+def test_a_signal_with_an_event_in_hand_leaves_no_gap(signalled):
     """Who reads on would come to a good end without it."""
     stream, _ = stream_of([1, 2, 3], None)
     assert next(stream) == 1
 
-    stream._reading = InterruptedRelease()
+    stream._reading = InterruptedRelease(signalled)
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(type(signalled)):
         next(stream)
 
     with pytest.raises(CallCancelledError):
         list(stream)
+
+
+def test_an_interrupted_reader_ends_the_stream_of_the_next_one_as_cancelled():
+    """Also of one that waits already when the interrupt comes."""
+    stream, source = stream_of([1])
+    assert next(stream) == 1
+    reading = Reading(stream)
+    assert eventually(lambda: source.calls.count("read") == 2)
+
+    stream._interrupt()
+
+    assert reading.ended() == []
+    assert isinstance(reading.error, CallCancelledError)
+    assert "was interrupted" in str(reading.error)
+
+
+def test_a_stream_that_the_end_of_the_interpreter_ends_was_not_finished():
+    stream, source = stream_of([1])
+    assert next(stream) == 1
+    reading = Reading(stream)
+    assert eventually(lambda: source.calls.count("read") == 2)
+
+    stream._release()  # as weakref.finalize does at exit
+
+    assert reading.ended() == []
+    assert isinstance(reading.error, CallCancelledError)
 
 
 # --- leaving ------------------------------------------------------------------------------------

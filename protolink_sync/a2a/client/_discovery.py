@@ -217,7 +217,7 @@ class Discovery:
                     if flight is None:
                         mine = flight = self._flight = Flight()
                 if mine is not None:
-                    return self._fly(state, budget, again)
+                    return self._fly(mine, state, budget, again)
             finally:
                 if mine is not None:
                     try:
@@ -225,8 +225,10 @@ class Discovery:
                     finally:
                         mine.land()
             flight.wait(f"A2A call to {self._base_url}", self._base_url, budget)
+            if flight.error is not None:
+                raise flight.error
 
-    def _fly(self, before: _State, budget: Budget, again: bool) -> _State:
+    def _fly(self, flight: Flight[None], before: _State, budget: Budget, again: bool) -> _State:
         try:
             fetched = self._fetch(before.etag, budget)
         except (TransportError, A2AClientError) as error:
@@ -234,8 +236,9 @@ class Discovery:
                 raise  # this caller's time is over: that says nothing of the agent
             if before.card is not None:
                 raise  # the card that is held stays
-            if not is_own(error):
-                raise  # of a credentials callable: that says nothing of the agent either
+            if not is_own(error):  # of a credentials callable: that says nothing of the agent
+                flight.error = error
+                raise
             state = _State(
                 failure=without_frames(copied(error)), learned=None if again else before.learned
             )

@@ -313,6 +313,24 @@ def test_an_error_of_the_callers_own_class_comes_as_it_is(meet):
         assert frames[-1] == "credentials", "where it was raised"
 
 
+def test_what_credentials_raise_ends_all_who_wait_for_the_card(meet):
+    """One after the other they would wait longer than their time."""
+    asked = []
+
+    def credentials(_origin, _refresh):
+        asked.append(1)
+        assert eventually(lambda: len(client._peer.discovery._flight._waiting) == 7)
+        raise VaultError(7, where="vault")
+
+    agent, client = meet(client={"credentials": credentials})
+
+    failures = in_threads(8, lambda _: client.fetch_agent_card())
+
+    assert [type(failure) for failure in failures] == [VaultError] * 8
+    assert len(asked) == 1
+    assert agent.gets == []
+
+
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
