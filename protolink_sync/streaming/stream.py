@@ -66,6 +66,8 @@ def _pump(source: EventSource, channel: Channel) -> None:
                 source.pause()
                 channel.wait_for_room(source.is_over)
                 source.resume()
+        else:
+            source.abort()  # it was left, which the call may not know yet
     except StopIteration as caught:
         # As it is, the reader's loop would take it for the end of the stream.
         error = RuntimeError("what reads the stream raised StopIteration")
@@ -83,11 +85,21 @@ def _let_go(source: EventSource, channel: Channel, pid: int) -> None:
     """End a stream that nobody reads any more: closed, left, or collected."""
     # A forked child that drops what it inherited must not end its parent's stream.
     if os.getpid() == pid:
-        try:
-            # First: a worker that found the channel closed would take that for the stream's end.
-            source.abort()
-        finally:
-            channel.close()
+        channel.close()
+        source.abort()
+
+
+def _stay_until_exit() -> None:
+    """Keep a thread that reads a stream while the interpreter exits, whose finalizers end it.
+
+    It is a daemon thread, which ends there in silence. What it read is not all there was.
+
+    Raises:
+        CallCancelledError: It is the main thread, in a function of ``atexit``.
+    """
+    if threading.current_thread() is threading.main_thread():
+        raise CallCancelledError("the stream was ended, because the interpreter exits")
+    threading.Event().wait()
 
 
 def finished_task(event: Any) -> Any:
@@ -239,8 +251,7 @@ class EventStream:
         self._batch, self._position = [], 0
         error = None if self._closed or self._end is None else self._end.error_to_raise()
         if error is None and self._channel.closed and not self._closed:
-            # By the finalizer, while a thread still reads.
-            raise CallCancelledError("the stream was ended because the interpreter exits")
+            _stay_until_exit()
         if error is None:
             raise StopIteration
         if isinstance(error, StreamInterruptedError):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextvars
 import gc
+import pathlib
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -29,6 +32,8 @@ from tests.streaming.scripted import (
     final,
     interrupted_after,
 )
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 WORKING = {"type": "task_status_update", "new_state": "working", "final": False}
 
@@ -314,15 +319,68 @@ def test_an_interrupted_reader_ends_the_stream_of_the_next_one_as_cancelled():
 
 
 def test_a_stream_that_the_end_of_the_interpreter_ends_was_not_finished():
-    stream, source = stream_of([1])
+    stream, _ = stream_of([1])
     assert next(stream) == 1
-    reading = Reading(stream)
-    assert eventually(lambda: source.calls.count("read") == 2)
 
     stream._release()  # as weakref.finalize does at exit
 
-    assert reading.ended() == []
-    assert isinstance(reading.error, CallCancelledError)
+    for _ in range(2):
+        with pytest.raises(CallCancelledError, match="interpreter exits"):
+            next(stream)
+
+
+PROGRAM = """
+import atexit, sys, threading
+from protolink_sync.streaming import EventStream
+from tests.streaming.scripted import ScriptedSource
+
+def read():
+    for event in stream:
+        reads.set()
+    print("came to an end")
+
+reads = threading.Event()
+reader = threading.Thread(target=read, daemon=True)
+# The last registered is the first to be called: this one after the end of the stream.
+atexit.register(reader.join, 0.3)
+stream = EventStream(ScriptedSource([1]))
+reader.start()
+assert reads.wait(5)
+"""
+
+
+def test_a_daemon_thread_that_reads_at_exit_is_told_of_no_end_and_says_nothing():
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=30, cwd=ROOT
+    )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+def test_a_worker_that_sees_first_that_its_stream_was_left_counts_no_good_end():
+    """Whoever leaves closes the channel and then ends the call; between the two comes the worker."""
+
+    class Source(ScriptedSource):
+        was_aborted_before_its_end = False
+
+        def read(self):
+            got = super().read()
+            if got == ([2], 0):
+                stream._channel.close()
+            return got
+
+        def close(self, error):
+            self.was_aborted_before_its_end = self.aborted.is_set()
+            super().close(error)
+
+    source = Source([1])
+    stream = EventStream(source)
+    assert next(stream) == 1
+
+    source.give([2])
+
+    assert source.closed.wait(LIMIT)
+    assert source.was_aborted_before_its_end
 
 
 # --- leaving ------------------------------------------------------------------------------------
