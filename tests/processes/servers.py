@@ -98,8 +98,12 @@ class Server:
         """Return the end of what the server has written."""
         return self._log.read_text(errors="replace")[-3000:]
 
-    def stop(self, number: int = signal.SIGTERM, limit: float = 10.0) -> int:
-        """Send a signal to the main process and return its exit code."""
+    def stop(self, number: int = signal.SIGTERM, limit: float = 40.0) -> int:
+        """Send a signal to the main process and return its exit code.
+
+        gunicorn gives its workers 30 s. One that is told to end while it still starts does not hear
+        it, and takes them; another one may have answered all that was asked by then.
+        """
         self.process.send_signal(number)
         return self.process.wait(limit)
 

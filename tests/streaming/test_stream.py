@@ -358,7 +358,7 @@ def test_a_daemon_thread_that_reads_at_exit_is_told_of_no_end_and_says_nothing()
 
 
 def test_a_worker_that_sees_first_that_its_stream_was_left_counts_no_good_end():
-    """Whoever leaves closes the channel and then ends the call; between the two comes the worker."""
+    """Whoever leaves closes the channel, then ends the call; the worker comes between the two."""
 
     class Source(ScriptedSource):
         was_aborted_before_its_end = False
