@@ -35,9 +35,6 @@ def ended_error(call: Call, context: TransportRequestContext, details: str = "")
     phase, where = call.phase, context.where
     if call.ended == "closed":
         return ClientClosedError(f"{where}: the client was closed during the call")
-    if call.ended == "left":
-        # Seen where a thread still reads while the interpreter exits.
-        return CallCancelledError(f"{where}: the stream was left", url=context.url, phase=phase)
     if call.ended == "cancelled":
         because = f": {call.reason}" if call.reason else ""
         return CallCancelledError(

@@ -106,7 +106,8 @@ class Feed:
         size = 0
         try:
             for payload in payloads:
-                if self._call.ended in _NOBODY_WAITS:
+                ended = self._call.ended
+                if ended is not None and ended in _NOBODY_WAITS:
                     break
                 event, self._final = self._call.codec.decode_event(payload, self._context)
                 # The envelope that closes a stream may carry no event.
