@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import gc
 import weakref
 
 import pytest
 
 from protolink_sync.server.functions import _in_a_thread, completed, offered, stepwise
+from tests.transport.scenes import no_garbage_collected
 
 WHERE: contextvars.ContextVar[str] = contextvars.ContextVar("WHERE", default="nowhere")
 
@@ -100,12 +100,8 @@ def test_a_failure_in_the_thread_beside_a_loop_leaves_nothing_behind():
             _in_a_thread(fails)
         return weakref.ref(payload)
 
-    gc.collect()
-    gc.disable()
-    try:
+    with no_garbage_collected():
         assert call()() is None
-    finally:
-        gc.enable()
 
 
 def test_a_generator_that_is_left_ends_at_once():

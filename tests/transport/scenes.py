@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import gc
 import json
 import os
 import select
@@ -215,6 +216,17 @@ def connections_to(port: int) -> Iterator[list[socket.socket]]:
                 if sock.getpeername()[1] == port:
                     found.append(sock)
         yield found
+
+
+@contextlib.contextmanager
+def no_garbage_collected() -> Iterator[None]:
+    """Let nothing be freed but what nobody holds any more."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def unread(sock: socket.socket) -> int:

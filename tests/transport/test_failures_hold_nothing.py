@@ -40,6 +40,7 @@ from tests.transport.scenes import (
     CLOSE,
     RECV,
     answering,
+    no_garbage_collected,
     reply,
     retrying,
     serving,
@@ -111,16 +112,6 @@ FAILURES: dict[str, tuple[Callable[[], Any], Callable[[], Transport]]] = {
     "cut": (cut, HTTPTransport),
     "cut twice": (cut, lambda: HTTPTransport(config=TWICE)),
 }
-
-
-@contextlib.contextmanager
-def no_garbage_collected() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def calls_left() -> int:

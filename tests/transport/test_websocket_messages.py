@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import http.client
 import json
 import socket
@@ -31,6 +30,7 @@ from tests.transport.scenes import (
     Calling,
     about,
     failed,
+    no_garbage_collected,
     retrying,
     serving,
 )
@@ -184,17 +184,17 @@ def test_nothing_more_is_read_of_a_refusal_once_its_call_was_ended():
 
 def test_a_connection_that_is_dropped_is_closed_at_once():
     """Not when the garbage collector comes: an interrupt may drop one between two lines."""
-    gc.disable()
-    try:
-        with serving([*BEGIN, answer(), HOLD]) as server, transport(server) as client:
-            client.send(ASK, data={})
-            (pool,) = client._network._pools.values()
-            with pytest.warns(ResourceWarning, match="unclosed"):
-                pool._idle.pop()
+    with (
+        no_garbage_collected(),
+        serving([*BEGIN, answer(), HOLD]) as server,
+        transport(server) as client,
+    ):
+        client.send(ASK, data={})
+        (pool,) = client._network._pools.values()
+        with pytest.warns(ResourceWarning, match="unclosed"):
+            pool._idle.pop()
 
-            assert server.wait_for_end() == "client"
-    finally:
-        gc.enable()
+        assert server.wait_for_end() == "client"
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from tests.a2a.scripted import (
     task,
 )
 from tests.cases.play import eventually
+from tests.transport.scenes import no_garbage_collected
 
 BEGIN = sent(task("working"))
 
@@ -293,16 +294,6 @@ def test_a_stream_that_broke_can_be_collected(resume, meet):
     gc.collect()
 
     assert known() is None
-
-
-@contextlib.contextmanager
-def no_garbage_collected():
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def workers():
