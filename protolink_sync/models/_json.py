@@ -11,7 +11,7 @@ from typing import Any
 from protolink_sync.errors import ModelError
 from protolink_sync.models._paths import Path, render
 
-__all__ = ["ODD", "jsonable"]
+__all__ = ["ODD", "jsonable", "plain"]
 
 ODD = (TypeError, ValueError, LookupError, AttributeError, RecursionError)
 """What a fast lane may raise about a value it was not made for; the careful lane then decides."""
@@ -50,8 +50,8 @@ def jsonable(value: Any, path: str = "$") -> Any:
         return value
     try:
         if kind is not dict and kind is not list and hasattr(kind, "_json_members"):
-            return _plain(value._json_members())
-        return _plain(value)
+            return plain(value._json_members())
+        return plain(value)
     except (_NotPlainError, RecursionError):
         pass
     try:
@@ -60,22 +60,27 @@ def jsonable(value: Any, path: str = "$") -> Any:
         raise ModelError(f"nested too deeply for JSON @ {path}", path=path) from None
 
 
-class _NotPlainError(Exception):
+class _NotPlainError(ValueError):
     """The value is not made of the types that ``json.loads`` makes."""
 
 
-def _plain(value: Any) -> Any:
-    """Copy a value that is JSON already: the common case, without paths and conversions."""
+def plain(value: Any) -> Any:
+    """Copy a value that is JSON already: the common case, without paths and conversions.
+
+    Raises:
+        ValueError, RecursionError: It is something else; :func:`jsonable` may know what to make
+            of it. Text and other scalars but floats count as something else.
+    """
     kind = type(value)
     if kind is dict:
         copy = {}
         for key, item in value.items():
             if type(key) is not str:
                 raise _NotPlainError
-            copy[key] = item if type(item) in _ATOMS else _plain(item)
+            copy[key] = item if type(item) in _ATOMS else plain(item)
         return copy
     if kind is list:
-        return [item if type(item) in _ATOMS else _plain(item) for item in value]
+        return [item if type(item) in _ATOMS else plain(item) for item in value]
     if kind is float and math.isfinite(value):
         return value
     raise _NotPlainError

@@ -109,25 +109,28 @@ def read_artifacts(values: Any) -> list[Artifact]:
         if values is None:
             return []
         raise TypeError
-    return [_usual(value) or structure(Artifact, value) for value in values]
+    return [*map(_read_artifact, values)]
 
 
-def _usual(value: dict[str, Any]) -> Artifact | None:
-    """Read an artifact as the peer writes it: all nine members, texts and nulls."""
-    if len(value) != 9:
-        return None
+def _read_artifact(value: dict[str, Any]) -> Artifact:
+    """Read an artifact; at once if it is as the peer writes it: nine members, texts and nulls."""
     try:
         identity, moment, kind = value["id"], value["timestamp"], value["kind"]
         metadata = value["metadata"]
         optional = value["name"], value["uri"], value["media_type"], value["action_id"]
         parts = value["parts"]
     except KeyError:
-        return None
-    if not (type(identity) is str and type(moment) is str and type(kind) is str):
-        return None
-    if type(metadata) is not dict or any(x is not None and type(x) is not str for x in optional):
-        return None
-    return Artifact(identity, read_parts(parts), dict(metadata), moment, kind, *optional)
+        return structure(Artifact, value)
+    if (
+        len(value) == 9
+        and type(identity) is str
+        and type(moment) is str
+        and type(kind) is str
+        and type(metadata) is dict
+        and all(x is None or type(x) is str for x in optional)
+    ):
+        return Artifact(identity, read_parts(parts), dict(metadata), moment, kind, *optional)
+    return structure(Artifact, value)
 
 
 def write_artifacts(artifacts: list[Artifact]) -> list[dict[str, Any]]:

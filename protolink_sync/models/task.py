@@ -11,7 +11,7 @@ import attrs
 from protolink_sync.errors import TaskExecutionError
 from protolink_sync.models._converter import structure
 from protolink_sync.models._ids import new_id
-from protolink_sync.models._json import ODD, jsonable
+from protolink_sync.models._json import ODD, jsonable, plain
 from protolink_sync.models._members import LazyExtra, brief
 from protolink_sync.models._readers import identifier, json_object, nullable_text, text
 from protolink_sync.models._run_context import run_metadata
@@ -428,39 +428,60 @@ _TASK_MEMBERS = frozenset(
     {"id", "state", "messages", "artifacts", "metadata", "flow_state", "created_at"}
 )
 
+_new = object.__new__
+
+# What sets a slot, of each in their order: a task that is read has nothing to convert, and no
+# earlier state to forget.
+(
+    _put_extra,
+    _put_id,
+    _put_state,
+    _put_messages,
+    _put_artifacts,
+    _put_metadata,
+    _put_flow_state,
+    _put_created_at,
+    _put_state_text,
+    _put_last,
+    _put_counted,
+) = (getattr(Task, field.name).__set__ for field in attrs.fields(Task))
+
 
 def _read_task(data: Any) -> Task:
     """Read a task whose members have their usual types; anything else raises one of ``ODD``."""
     if type(data) is not dict:
         raise TypeError
-    word = data.get("state", "submitted")
+    get = data.get
+    word = get("state", "submitted")
     state = STATE_BY_TEXT.get(word)
     identity = data["id"] if "id" in data else new_id()
+    metadata, flow_state = get("metadata"), get("flow_state")
     moment = data["created_at"] if "created_at" in data else utc_now()
-    task = Task(
-        identity if type(identity) is str else identifier(identity),
-        TaskState.UNKNOWN if state is None else state,
-        read_messages(data.get("messages")),
-        read_artifacts(data.get("artifacts")),
-        json_object(data.get("metadata")),
-        json_object(data.get("flow_state")),
-        moment if type(moment) is str else nullable_text(moment),
-        state_text=text(word) if state is None else None,
-    )
-    if not _TASK_MEMBERS.issuperset(data):
-        task.extra = {name: data[name] for name in data if name not in _TASK_MEMBERS}
+    is_usual = _TASK_MEMBERS.issuperset(data)
+    task = _new(Task)
+    _put_extra(task, None if is_usual else {k: data[k] for k in data if k not in _TASK_MEMBERS})
+    _put_id(task, identity if type(identity) is str else identifier(identity))
+    _put_state(task, TaskState.UNKNOWN if state is None else state)
+    _put_messages(task, read_messages(get("messages")))
+    _put_artifacts(task, read_artifacts(get("artifacts")))
+    _put_metadata(task, dict(metadata) if type(metadata) is dict else json_object(metadata))
+    _put_flow_state(task, dict(flow_state) if type(flow_state) is dict else json_object(flow_state))
+    _put_created_at(task, moment if type(moment) is str else nullable_text(moment))
+    _put_state_text(task, text(word) if state is None else None)
+    _put_last(task, None)
+    _put_counted(task, None)
     return task
 
 
 def _write_task(task: Task) -> dict[str, Any]:
-    identity, moment = task.id, task.created_at
+    identity, moment, word = task.id, task.created_at, task._state_text
     value = {
         "id": identity if type(identity) is str else jsonable(identity),
-        "state": task.state_text,
+        "state": task.state._value_ if word is None else word,
         "messages": write_messages(task.messages),
         "artifacts": write_artifacts(task.artifacts),
-        "metadata": jsonable(task.metadata),
-        "flow_state": jsonable(task.flow_state),
+        "metadata": plain(task.metadata),
+        "flow_state": plain(task.flow_state),
         "created_at": moment if type(moment) is str else jsonable(moment),
     }
     if task._extra:
