@@ -63,37 +63,26 @@ def encode(
         data: The data once more, which this codec does not need.
         params: Query parameters.
     """
+    request_id, key = context.request_id, context.idempotency_key
+    words = request_id if key is None else request_id + key
     # Written piece by piece: an encoder of JSON takes longer to begin than for all of it.
-    pieces = [b'{"id":', _text(context.request_id), b",", _named(spec.method, spec.path)]
-    if context.idempotency_key is not None:
-        pieces += (b',"idempotency_key":', _text(context.idempotency_key))
+    if words.isascii() and words.isprintable() and '"' not in words and "\\" not in words:
+        id_text, key_text = f'"{request_id}"', f'"{key}"'
+    else:
+        id_text, key_text = json.dumps(request_id).decode(), json.dumps(key).decode()
+    head = f'{{"id":{id_text},{_named(spec.method, spec.path)}'
+    if key is not None:
+        head = f'{head},"idempotency_key":{key_text}'
     if params:
-        pieces += (b',"params":', json.dumps(dict(params)))
-    if body is not None:
-        # Encoded already, for the key's digest: it is put in as it is.
-        pieces += (b',"data":', body)
-    pieces.append(b"}")
-    payload = b"".join(pieces)
-    return WireRequest(
-        context=context,
-        method=spec.method,
-        path=spec.path,
-        headers={},
-        body=payload,
-        channel=spec.channel,
-    )
+        head = f'{head},"params":{json.dumps(dict(params)).decode()}'
+    # The data is encoded already, for the key's digest: it is put in as it is.
+    payload = f"{head}}}".encode() if body is None else b'%b,"data":%b}' % (head.encode(), body)
+    return WireRequest(context, spec.method, spec.path, {}, payload, None, spec.channel)
 
 
 @functools.lru_cache(maxsize=256)
-def _named(method: str, path: str) -> bytes:
-    return b'"method":%b,"path":%b' % (json.dumps(method), json.dumps(path))
-
-
-def _text(value: str) -> bytes:
-    """Return text as JSON; most needs nothing but its quotes."""
-    if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
-        return b'"%b"' % value.encode()
-    return json.dumps(value)
+def _named(method: str, path: str) -> str:
+    return f'"method":{json.dumps(method).decode()},"path":{json.dumps(path).decode()}'
 
 
 def decode(
@@ -109,7 +98,7 @@ def decode(
         TransportProtocolError: The bytes are no envelope, or one of another call.
         TransportRemoteError: The envelope carries an error.
     """
-    return decode_reply(reply.body, context)
+    return _opened(reply.body, context, "the reply").get("result")
 
 
 def decode_event(payload: bytes, context: TransportRequestContext) -> tuple[Any, bool]:

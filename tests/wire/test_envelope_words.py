@@ -17,11 +17,12 @@ WHO = TransportRequestContext("send_task", "ws://agent.test", "id-1")
 @pytest.mark.parametrize("text", ["plain", "a\\b", 'a"b', "a\nb", "\x7f", "ä", "\u2028", "😀", ""])
 def test_ids_and_keys_of_any_text_arrive(text):
     """They are put into the bytes by hand."""
-    who = TransportRequestContext("x", "ws://a", text, text)
+    for names in ((text, "key"), ("id", text), (text, text)):
+        who = TransportRequestContext("x", "ws://a", *names)
 
-    arrived = json.loads(envelope.encode(TASK_REQUEST, who, b"{}").body or b"")
+        arrived = json.loads(envelope.encode(TASK_REQUEST, who, b"{}").body or b"")
 
-    assert (arrived["id"], arrived["idempotency_key"]) == (text, text)
+        assert (arrived["id"], arrived["idempotency_key"]) == names
 
 
 def test_a_call_without_a_key_has_none():
