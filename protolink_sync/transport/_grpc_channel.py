@@ -26,6 +26,7 @@ from protolink_sync.config import TransportConfig
 from protolink_sync.errors import TransportConnectionError, TransportError
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._grpc_health import CHECK
+from protolink_sync.wire import TransportRequestContext
 
 __all__ = ["Channel", "Channels", "Rpc", "RpcError", "ssl_credentials"]
 
@@ -122,8 +123,15 @@ class Channel:
         options: grpcio's channel arguments.
 
     Attributes:
+        invoke: Make a blocking call.
+        invoke_with_handle: The same as an iterator of one reply, which can be cancelled. Both are
+            the same on the wire, and this costs half of grpcio's own ``future``.
+        check: Like ``invoke``, of the health check.
+        check_with_handle: Like ``invoke_with_handle``, of the health check.
         stream: Call with a stream of replies.
         users: The calls that use it.
+        is_retired: Whether no further call may use it.
+        answered: When the last call that was no stream was answered, on the monotonic clock.
     """
 
     def __init__(self, target: str, credentials: Any, options: Sequence[tuple[str, Any]]) -> None:
@@ -133,13 +141,14 @@ class Channel:
             if credentials is None
             else grpc.secure_channel(target, credentials, options=options)
         )
-        self._invoke: Callable[..., bytes] = self._channel.unary_unary(_INVOKE)
-        self._invoke_with_handle: Callable[..., Any] = self._channel.unary_stream(_INVOKE)
+        self.invoke: Callable[..., bytes] = self._channel.unary_unary(_INVOKE)
+        self.invoke_with_handle: Callable[..., Any] = self._channel.unary_stream(_INVOKE)
+        self.check: Callable[..., bytes] = self._channel.unary_unary(CHECK.path)
+        self.check_with_handle: Callable[..., Any] = self._channel.unary_stream(CHECK.path)
         self.stream: Callable[..., Any] = self._channel.unary_stream(_STREAM)
-        self._check: Callable[..., bytes] = self._channel.unary_unary(CHECK.path)
-        self._check_with_handle: Callable[..., Any] = self._channel.unary_stream(CHECK.path)
         self.users: dict[Call, None] = {}
-        self._retired = False
+        self.is_retired = False
+        self.answered = -math.inf
         # The public way to learn the state (subscribe) starts two threads, which make a fork in
         # the next 0.2 s unsafe. Without this one, calls find out themselves.
         inner = getattr(self._channel, "_channel", None)
@@ -151,41 +160,21 @@ class Channel:
         process.made_channels = True
         process.channels[self] = None
 
-    def unary(self, path: str) -> Callable[..., bytes]:
-        """Return what makes a blocking call: of an operation, or of the health check."""
-        return self._check if path == CHECK.path else self._invoke
-
-    def unary_with_handle(self, path: str) -> Callable[..., Any]:
-        """Return the same as an iterator of one reply, which can be cancelled.
-
-        Both are the same on the wire, and this costs half of grpcio's own ``future``.
-        """
-        return self._check_with_handle if path == CHECK.path else self._invoke_with_handle
-
-    def enter(self, call: Call) -> bool:
-        """Let a call use the channel; False if it is on its way out."""
-        # First in, then looked: of this and retire() at least one sees the other.
-        self.users[call] = None
-        if self._retired:
-            self.leave(call)
-            return False
-        return True
-
     def leave(self, call: Call) -> None:
         """Say that a call does not use it any more; any number of times."""
         self.users.pop(call, None)
-        if self._retired and not self.users:
+        if self.is_retired and not self.users:
             self.close()
 
     def retire(self) -> None:
         """Close the channel as soon as nobody uses it."""
-        self._retired = True
+        self.is_retired = True
         if not self.users:
             self.close()
 
     def close(self) -> None:
         """End what is under way; any number of times."""
-        self._retired = True
+        self.is_retired = True
         self._channel.close()
         _process.channels.pop(self, None)
 
@@ -316,7 +305,7 @@ class Channels:
         # A dropped channel keeps its connection.
         weakref.finalize(self, _close_all, self._channels, os.getpid()).atexit = False
 
-    def enter(self, url: str, call: Call, where: str) -> Channel:
+    def enter(self, url: str, call: Call, context: TransportRequestContext) -> Channel:
         """Return the channel to a peer, with the call entered as its user.
 
         Raises:
@@ -327,15 +316,18 @@ class Channels:
             channel = self._channels.get(url)
             if channel is None:
                 # One line, as in Deadline.lend(): an interrupt must not leave the lock behind.
-                with self._lock: channel = self._make(url, where)  # fmt: skip  # noqa: E701
-            if channel.enter(call):
+                with self._lock: channel = self._make(url, context)  # fmt: skip  # noqa: E701
+            # First in, then looked: of this and retire() at least one sees the other.
+            channel.users[call] = None
+            if not channel.is_retired:
                 return channel
+            channel.leave(call)
             self.retire(url, channel)
 
-    def _make(self, url: str, where: str) -> Channel:
+    def _make(self, url: str, context: TransportRequestContext) -> Channel:
         channel = self._channels.get(url)
         if channel is None:
-            _check_process(where)
+            _check_process(context.where)
             scheme, _, target = url.partition("://")
             channel = Channel(target, self._for(scheme), self._options)
             self._channels[url] = channel

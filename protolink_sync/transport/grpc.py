@@ -33,6 +33,9 @@ __all__ = ["GRPCTransport"]
 # How long the status may take that must follow a stream's last event.
 _STATUS_TIME = 0.05
 
+# For how long after an answer a connection is taken for granted.
+_STANDS = 0.01
+
 # How much earlier than our clock grpcio's may see the end of a budget.
 _CLOCKS_DIFFER = 0.1
 
@@ -182,8 +185,10 @@ class GRPCTransport(Transport):
             else:
                 # A call without a token is ended by its budget, which grpcio watches too, or by
                 # the end of the channel: it needs no handle.
-                unary = channel.unary(request.path)
+                is_check = request.path == _grpc_health.CHECK.path
+                unary = channel.check if is_check else channel.invoke
                 body = unary(request.body, timeout=timeout, metadata=metadata)
+            channel.answered = time.monotonic()
         except self._grpc.RpcError as error:
             # grpcio may raise the call itself, which its frames lead back to.
             raise self._typed(error, request, deadline, channel) from error.with_traceback(None)
@@ -255,19 +260,20 @@ class GRPCTransport(Transport):
         if channels is None:
             with self._channels_lock: channels = self._make_channels()  # fmt: skip  # noqa: E701
         call.phase = "connect"
-        channel = channels.enter(context.url, call, context.where)
+        channel = channels.enter(context.url, call, context)
         try:
             # close() sets the flag first and then closes the channels it finds.
             if self._closed:
                 channel.close()
                 raise self._closed_error(context)
-            if channel.is_ready():
+            # To ask takes a hundred steps, and it may be lost right after the answer all the same.
+            if time.monotonic() - channel.answered < _STANDS or channel.is_ready():
                 return channel
             if channel.has_failed():
                 # Its next attempt may be seconds away; a new channel tries at once.
                 channel.leave(call)
                 channels.retire(context.url, channel)
-                channel = channels.enter(context.url, call, context.where)
+                channel = channels.enter(context.url, call, context)
             call.limit("connect", self._config.connect_timeout)
             channel.connect(call, context.where)
             if call.ended is not None:
@@ -313,7 +319,8 @@ class GRPCTransport(Transport):
         metadata: list[tuple[str, str]],
         timeout: float | None,
     ) -> bytes:
-        unary = channel.unary_with_handle(request.path)
+        is_check = request.path == _grpc_health.CHECK.path
+        unary = channel.check_with_handle if is_check else channel.invoke_with_handle
         replies = unary(request.body, timeout=timeout, metadata=metadata)
         rpc = self._grpc.Rpc(channel, call, replies)
         try:
