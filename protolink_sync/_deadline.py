@@ -480,7 +480,7 @@ class _Watchdog:
         self._lock = threading.RLock()
         # When the thread looks next. Infinite while it is looking, so that whatever is added
         # meanwhile makes it look again.
-        self._next = math.inf
+        self.next = math.inf
         # Made by the thread, for gevent: what was made before it replaced threads and queues would
         # stop all its greenlets. (gunicorn --preload imports us before its worker brings it in.)
         self._wake: queue.SimpleQueue[None] | None = None
@@ -491,15 +491,14 @@ class _Watchdog:
         # True where a fork that tells nobody may follow: the thread ends with the last call.
         self.is_brief = False
 
-    def add(self, entry: Deadline | Timer) -> None:
-        self.watched[entry] = None
-        if entry.due < self._next:
-            if not self._running:
-                self._start(entry)
-            # First added, then asked: without a queue the thread has not looked yet.
-            wake = self._wake
-            if wake is not None:
-                wake.put(None)
+    def look_again(self, entry: Deadline | Timer) -> None:
+        """Have the thread look before it meant to, because of what was just added."""
+        if not self._running:
+            self._start(entry)
+        # First added, then asked: without a queue the thread has not looked yet.
+        wake = self._wake
+        if wake is not None:
+            wake.put(None)
 
     def _start(self, entry: Deadline | Timer) -> None:
         self.is_brief = before_bare_fork()
@@ -562,7 +561,7 @@ class _Watchdog:
         return self._has_calls() and self._take_over(wake)
 
     def _expire_due(self) -> None:
-        self._next = math.inf
+        self.next = math.inf
         now = time.monotonic()
         for entry in [entry for entry in [*self.watched] if entry.due <= now]:
             # Taken out first: an ended call may renew itself at once and be added again.
@@ -581,8 +580,8 @@ class _Watchdog:
                 self.watched.pop(entry, None)
 
     def _wait(self, wake: queue.SimpleQueue[None]) -> None:
-        self._next = min((entry.due for entry in [*self.watched]), default=math.inf)
-        _sleep(wake, self._next - time.monotonic(), _LONGEST_IDLE)
+        self.next = min((entry.due for entry in [*self.watched]), default=math.inf)
+        _sleep(wake, self.next - time.monotonic(), _LONGEST_IDLE)
 
 
 _watchdog = _Watchdog()
@@ -599,7 +598,10 @@ def watch(entry: Deadline | Timer) -> None:
     # uWSGI forks without running the hook below, so the process id is compared as well.
     if _watchdog.pid != os.getpid():
         _forget_parent()
-    _watchdog.add(entry)
+    watchdog = _watchdog
+    watchdog.watched[entry] = None
+    if entry.due < watchdog.next:
+        watchdog.look_again(entry)
 
 
 def forget(entry: Deadline | Timer) -> None:

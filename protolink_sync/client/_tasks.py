@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any, ClassVar
 
 from protolink_sync._deadline import CancelToken
@@ -75,14 +74,23 @@ class Tasks(Foundation):
             TransportError: No answer, or an error instead of a task.
             CallCancelledError: The token was cancelled.
         """
-        self._check_protocol(protocol)
+        if protocol != "auto":
+            self._check_protocol(protocol)
         if not isinstance(task, Task):
             raise TypeError(
                 f"task is a {type(task).__name__}, must be a Task: Task.create(...) makes one"
             )
 
         if self._selection is None or protocol == "protolink":
-            return self._send_native(agent_url, task, cancel, idempotency_key, timeout)
+            sent: Task = self._calls.send(
+                TASK_REQUEST,
+                agent_url,
+                task,
+                timeout=timeout,
+                cancel=cancel,
+                idempotency_key=idempotency_key,
+            )
+            return sent
         return self._selection.send_task(
             agent_url,
             task,
@@ -90,22 +98,15 @@ class Tasks(Foundation):
             timeout=timeout,
             cancel=cancel,
             idempotency_key=idempotency_key,
-            native=partial(self._send_native, agent_url, task, cancel, idempotency_key),
+            native=lambda left: self._calls.send(
+                TASK_REQUEST,
+                agent_url,
+                task,
+                timeout=left,
+                cancel=cancel,
+                idempotency_key=idempotency_key,
+            ),
         )
-
-    def _send_native(
-        self,
-        agent_url: str,
-        task: Task,
-        cancel: CancelToken | None,
-        key: str | None,
-        timeout: float | None,
-    ) -> Task:
-        """Submit a task over ProtoLink's own protocol."""
-        sent: Task = self._calls.send(
-            TASK_REQUEST, agent_url, task, timeout=timeout, cancel=cancel, idempotency_key=key
-        )
-        return sent
 
     def send_infer_task(
         self,

@@ -10,8 +10,8 @@ __all__ = ["Addresses"]
 _KNOWN = 1024
 
 
-class Addresses:
-    """The addresses a transport was called with.
+class Addresses(dict[str, str]):
+    """The addresses a transport was called with, each with its one spelling.
 
     Args:
         transport: Name of the transport, for messages.
@@ -22,13 +22,10 @@ class Addresses:
     def __init__(
         self, transport: str, schemes: tuple[str, ...], *, host_and_port: bool = False
     ) -> None:
+        super().__init__()
         self._host_and_port = host_and_port
         self._transport = transport
         self._schemes = schemes
-        self._known: dict[str, str] = {}
-
-    def __len__(self) -> int:
-        return len(self._known)
 
     def checked(self, url: str) -> str:
         """Return an address without its trailing slash, or say what is wrong with it.
@@ -37,12 +34,13 @@ class Addresses:
             TypeError: It is no text.
             ValueError: It is no base URL of this transport.
         """
-        address = self._known.get(url) if isinstance(url, str) else None
-        if address is None:
-            address = self._check(url)
-            if len(self._known) >= _KNOWN:
-                self._known.clear()
-            self._known[url] = address
+        return self[url] if isinstance(url, str) else self._check(url)
+
+    def __missing__(self, url: str) -> str:
+        address = self._check(url)
+        if len(self) >= _KNOWN:
+            self.clear()
+        self[url] = address
         return address
 
     def own(self, url: str) -> str:

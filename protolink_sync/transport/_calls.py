@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from protolink_sync._deadline import CancelToken, seconds
-from protolink_sync.config import RetryPolicy
 from protolink_sync.errors import (
     AuthenticationError,
     CallCancelledError,
@@ -29,7 +28,7 @@ from protolink_sync.transport._failures import describe, ended_error
 from protolink_sync.transport._foundation import Foundation
 from protolink_sync.transport._headers import merged
 from protolink_sync.transport._hooks import RequestSent, ResponseReceived, RetryPlanned
-from protolink_sync.transport._identity import key_of_task, task_id
+from protolink_sync.transport._identity import key_of_task
 from protolink_sync.transport._options import CallOptions
 from protolink_sync.transport._retry import Retries, may_retry
 from protolink_sync.wire import TransportRequestContext, WireReply, WireRequest
@@ -112,11 +111,11 @@ class Calls(Foundation):
         if not isinstance(request_spec, ClientRequestSpec):
             kind = type(request_spec).__name__
             raise TypeError(f"request_spec is a {kind}, not a ClientRequestSpec")
-        self._check_open()
+        if self._closed or self._pid != os.getpid():
+            self._check_open()
         url = self._peer(base_url)
         budget = self._timeout if timeout is None else seconds("timeout", timeout)
-        call = Call(budget, cancel, codec, self._credentials)
-        call.options = options
+        call = Call(budget, cancel, codec, self._credentials, options, self._config.retry)
         # Twice, because Ctrl-C may come at any line, also between the end of the call and the
         # first _end(), or inside it. A second time finds nothing left to do.
         try:
@@ -164,8 +163,7 @@ class Calls(Foundation):
             options: What this call has instead of what the transport has.
         """
         self._check_open()
-        call = Call(timeout, cancel, codec, credentials)
-        call.options = options
+        call = Call(timeout, cancel, codec, credentials, options, self._config.retry)
         call.connect_timeout = connect_timeout
         if started is not None:
             call.count_from(started)
@@ -189,20 +187,28 @@ class Calls(Foundation):
         key: str | None,
     ) -> Any:
         body = call.codec.encode_body(spec, data)
-        context = self._context(call, spec, url)
-        context.idempotency_key = self._key(call, spec, context, data, body, key)
+        context = self._context(call, spec, url, data, body, key)
         request: WireRequest = call.codec.encode(spec, context, body, data, params)
         if call.options is not None and call.options.headers:
             self._add_headers(call.options.headers, request)
-        self._check_size(request)
+        if len(request.body or b"") > self._config.limits.max_request_bytes:
+            raise self._oversized(request)
         try:
             if tracing.API in sys.modules:  # somebody traces
                 self._trace(call, request)
-            self._enter(call, context)
+            # From here the call is counted, bounded and can be ended. Unless it turns out
+            # otherwise, what ends it is an interrupt.
+            call.outcome = "cancelled"
+            call.begin()
+            if not self._slots.acquire(call, self._is_nested):
+                raise self._ended(call, context)
+            # close() sets the flag first and then ends what it finds among the slots.
+            if self._closed:
+                self._check_open()
             try:
                 value = self._attempt(call, request, 1)
             except TransportError as first:
-                if not may_retry(spec, self._policy(call), first):
+                if not may_retry(spec, call.retry, first):
                     raise
                 value = self._retry(first, call, spec, request)
             result = http_codec.parse(spec.response_parser, value, context)
@@ -221,9 +227,34 @@ class Calls(Foundation):
         if self._headers_per_call:
             request.headers = merged(span.headers(), request.headers)
 
-    def _context(self, call: Call, spec: ClientRequestSpec, url: str) -> TransportRequestContext:
-        given = None if call.options is None else call.options.request_id
-        return TransportRequestContext(spec.name, url, given or os.urandom(16).hex())
+    def _context(
+        self,
+        call: Call,
+        spec: ClientRequestSpec,
+        url: str,
+        data: Any,
+        body: bytes | None,
+        given: str | None,
+    ) -> TransportRequestContext:
+        """Say who a call is, with the key that was given or the one it has by itself."""
+        own = None if call.options is None else call.options.request_id
+        request_id = own or os.urandom(16).hex()
+        if given is not None:
+            if not given:
+                raise ValueError("idempotency_key is empty; leave it out for the default")
+            check_header("Idempotency-Key", given, what="idempotency_key")
+            key: str | None = given
+        elif not spec.idempotent:
+            key = None
+        elif call.submits and body is not None:
+            key = self._task_key(data, body)
+        else:
+            # Not the caller's own id: it may be the same in several calls, which are not one.
+            key = request_id if own is None else os.urandom(16).hex()
+        return TransportRequestContext(spec.name, url, request_id, key)
+
+    # By what the peer recognises a submission (hook): a function of the task and its bytes.
+    _task_key = staticmethod(key_of_task)
 
     def _add_headers(self, headers: Mapping[str, str], request: WireRequest) -> None:
         """Put a call's own headers beside those of its operation, which win."""
@@ -235,59 +266,16 @@ class Calls(Foundation):
             )
         request.headers = merged(headers, request.headers)
 
-    def _policy(self, call: Call) -> RetryPolicy:
-        options = call.options
-        return self._config.retry if options is None or options.retry is None else options.retry
-
-    def _key(
-        self,
-        call: Call,
-        spec: ClientRequestSpec,
-        context: TransportRequestContext,
-        data: Any,
-        body: bytes | None,
-        given: str | None,
-    ) -> str | None:
-        if given is not None:
-            if not given:
-                raise ValueError("idempotency_key is empty; leave it out for the default")
-            check_header("Idempotency-Key", given, what="idempotency_key")
-            return given
-        if not spec.idempotent:
-            return None
-        if call.submits and body is not None:
-            return self._task_key(data, body)
-        if call.options is not None and call.options.request_id is not None:
-            # That id may be the same in several calls, which are not one and the same call.
-            return os.urandom(16).hex()
-        return context.request_id
-
-    def _task_key(self, data: Any, body: bytes) -> str:
-        """Return by what the peer recognises a submission (hook)."""
-        return key_of_task(task_id(data), body)
-
-    def _check_size(self, request: WireRequest) -> None:
-        limit = self._config.limits.max_request_bytes
-        size = len(request.body or b"")
-        if size > limit:
-            context = request.context
-            raise TransportLimitError(
-                f"{context.where}: request has {size} bytes, limit is {limit}. Raise "
-                "TransportLimits.max_request_bytes, or pass the data by reference (Artifact.uri)",
-                url=context.url,
-                request_id=context.request_id,
-            )
-
-    def _enter(self, call: Call, context: TransportRequestContext) -> None:
-        """Let the call begin: from here it is counted, bounded and can be ended."""
-        # Unless it turns out otherwise, what ends the call is an interrupt.
-        call.outcome = "cancelled"
-        call.begin()
-        if not self._slots.acquire(call, self._is_nested):
-            raise self._ended(call, context)
-        # close() sets the flag first and then ends what it finds among the slots.
-        if self._closed:
-            self._check_open()
+    def _oversized(self, request: WireRequest) -> TransportLimitError:
+        """Return the error of a request that is above the limit."""
+        limit, context = self._config.limits.max_request_bytes, request.context
+        return TransportLimitError(
+            f"{context.where}: request has {len(request.body or b'')} bytes, limit is {limit}. "
+            "Raise TransportLimits.max_request_bytes, or pass the data by reference "
+            "(Artifact.uri)",
+            url=context.url,
+            request_id=context.request_id,
+        )
 
     def _retry(
         self, first: TransportError, call: Call, spec: ClientRequestSpec, request: WireRequest
@@ -298,7 +286,7 @@ class Calls(Foundation):
             lambda number: self._attempt(call, request, number),
             call,
             spec,
-            self._policy(call),
+            call.retry,
             ttl=self._config.idempotency_ttl,
             retried=self._count_retry,
             planned=lambda error, number, pause: self._tell_retry(
@@ -323,7 +311,7 @@ class Calls(Foundation):
 
     def _attempt(self, call: Call, request: WireRequest, number: int) -> Any:
         request.context.attempt = number
-        longest = self._policy(call).attempt_timeout
+        longest = call.retry.attempt_timeout
         if longest is not None:
             call.limit("attempt", longest)
         try:
@@ -369,8 +357,8 @@ class Calls(Foundation):
 
     def _answer(self, call: Call, request: WireRequest) -> Any:
         context = request.context
-        if not call.may_go_on():
-            raise self._ended(call, context)
+        if call.ended is not None or time.monotonic() >= call.due:
+            self._check_goes_on(call, context)
         call.sent += len(request.body or b"")
         reply: WireReply = (
             self._exchange(request, call)
@@ -415,7 +403,7 @@ class Calls(Foundation):
         return call.codec.decode(
             reply,
             context,
-            retryable_statuses=self._policy(call).retryable_statuses,
+            retryable_statuses=call.retry.retryable_statuses,
             now=time.time,
         )
 

@@ -209,6 +209,8 @@ class Foundation:
         self._begin_process()
 
     def _peer(self, base_url: str | None) -> str:
+        if type(base_url) is str:
+            return self._addresses[base_url]
         if base_url is not None:
             return self._addresses.checked(base_url)
         if self._url is None:

@@ -13,19 +13,19 @@ __all__ = ["key_of_task", "task_id"]
 _LONGEST_ID = 200
 
 
-def key_of_task(task_id: Any, body: bytes) -> str:
+def key_of_task(task: Any, body: bytes) -> str:
     """Return the idempotency key of a submission: the same for the same task, sent again.
 
     The digest tells a task that was continued with a new message from the old one; the peer
     looks at nothing but the key.
 
     Args:
-        task_id: The task's id; one that is not 1 to 200 printable ASCII characters is replaced
-            by its SHA-256.
+        task: The task, as a model or as JSON values. An id that is not 1 to 200 printable ASCII
+            characters is replaced by its SHA-256.
         body: The encoded task.
     """
     sha256 = _sha256 or _find_sha256()
-    text = str(task_id)
+    text = str(task.id if type(task) is Task else task_id(task))
     if not (0 < len(text) <= _LONGEST_ID and text.isascii() and text.isprintable()):
         text = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{text}:{sha256(body).hexdigest()[:32]}"
@@ -45,6 +45,4 @@ def _find_sha256() -> Callable[[bytes], Any]:
 
 def task_id(data: Any) -> Any:
     """Return the id of a task, given as a model or as JSON values."""
-    if isinstance(data, Task):
-        return data.id
     return data.get("id") if isinstance(data, Mapping) else getattr(data, "id", None)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from protolink_sync._forks import leave_none
+from protolink_sync.config import RetryPolicy
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._slots import Slots
 
@@ -27,7 +28,7 @@ class _Lookup(Call):
     __slots__ = ("addresses", "done", "error")
 
     def __init__(self) -> None:
-        super().__init__(math.inf, None)
+        super().__init__(math.inf, None, None, None, None, RetryPolicy())
         self.addresses: list[Address] = []
         self.error: Exception | None = None
         self.done = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -100,8 +101,7 @@ class Transport(Calls):
         url = self._peer(agent_url)
         budget = math.inf if timeout is None else seconds("timeout", timeout)
         idle = self._timeout if idle_timeout is None else seconds("idle_timeout", idle_timeout)
-        call = Call(budget, cancel, self._codec, self._credentials)
-        call.options = options
+        call = Call(budget, cancel, self._codec, self._credentials, options, self._config.retry)
         return self._subscribed(
             call,
             TASK_STREAM_REQUEST,
@@ -152,8 +152,7 @@ class Transport(Calls):
             options: What this call has instead of what the transport has.
         """
         self._check_open()
-        call = Call(timeout, cancel, codec, credentials)
-        call.options = options
+        call = Call(timeout, cancel, codec, credentials, options, self._config.retry)
         call.connect_timeout = connect_timeout
         if started is not None:
             call.count_from(started)
@@ -192,12 +191,15 @@ class Transport(Calls):
     def _feed(
         self, call: Call, spec: ClientRequestSpec, url: str, data: Any, idle: float, primed: bool
     ) -> Feed:
-        context, options = self._context(call, spec, url), call.options
+        options = call.options
+        given = None if options is None else options.request_id
+        context = TransportRequestContext(spec.name, url, given or os.urandom(16).hex())
         body = call.codec.encode_body(spec, data)
         request: WireRequest = call.codec.encode(spec, context, body, data)
         if options is not None and options.headers:
             self._add_headers(options.headers, request)
-        self._check_size(request)
+        if len(request.body or b"") > self._config.limits.max_request_bytes:
+            raise self._oversized(request)
         try:
             call.outcome = "cancelled"
             if tracing.API in sys.modules:  # somebody traces

@@ -322,9 +322,10 @@ class RuntimeTransport(Transport):
 
     # --- hooks -------------------------------------------------------------------------------
 
-    def _task_key(self, data: Any, body: bytes) -> str:
+    @staticmethod
+    def _task_key(task: Any, body: bytes) -> str:
         # The host sets the digest of the body beside it, as for any key.
-        return str(task_id(data))
+        return str(task_id(task))
 
     def _is_nested(self) -> bool:
         return self in _inside.get()

@@ -61,7 +61,7 @@ class SSEJSONRPCTransport(HTTPTransport):
             deadline.codec.decode_instead(
                 answer,
                 context,
-                retryable_statuses=self._policy(deadline).retryable_statuses,
+                retryable_statuses=deadline.retry.retryable_statuses,
                 now=time.time,
             )
         )

@@ -31,9 +31,7 @@ _ROOMS = {
 _ONLY_IN = {
     "config.py": {"RetryPolicy"},
     "transport/_calls.py": {
-        "_policy",
-        "_key",
-        "_task_key",
+        "_context",
         "_send",
         "_retry",
         "_attempt",

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from protolink_sync.config import RetryPolicy
 from protolink_sync.errors import CallCancelledError, ClientClosedError, TransportTimeoutError
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._feed import Feed
@@ -40,7 +41,7 @@ class EndedMeanwhile:
 
 def fed(how):
     """Return a feed of such a stream, and a list for what it tells at its end."""
-    call = Call(math.inf, None, Endless(), None)
+    call = Call(math.inf, None, Endless(), None, None, RetryPolicy())
     told = []
     context = TransportRequestContext("stream_message", "http://agent.test", "r-1")
     feed = Feed(EndedMeanwhile(call, how), call, context, 10.0, lambda *what: told.append(what))
