@@ -54,10 +54,16 @@ class Access:
         """Whether the caller has anything to show with calls."""
         return self.credentials is not None or bool(self.authorization)
 
-    def for_card(self) -> Shown:
-        """Return what goes with the request for a card, which is at the agent's own origin."""
+    def for_card(self, of_caller: list[int]) -> Shown:
+        """Return what goes with the request for a card, which is at the agent's own origin.
+
+        Args:
+            of_caller: Gets the ``id`` of each exception that the credentials raise.
+        """
         own = self.credentials
-        return Shown(None if isinstance(own, SchemeCredentials) else own, self.headers)
+        if isinstance(own, SchemeCredentials):
+            return Shown(None, self.headers)
+        return Shown(_noting(own, of_caller) if callable(own) else own, self.headers)
 
     def for_call(self, card: AgentCard | None, *, is_cross_origin: bool) -> Shown:
         """Return what goes with a call.
@@ -80,6 +86,21 @@ class Access:
         if self.authorization:
             own = _with_authorization(own, self.authorization)
         return Shown(own, self.headers, query)
+
+
+def _noting(
+    credentials: Callable[[str, bool], Mapping[str, str] | None], of_caller: list[int]
+) -> Callable[[str, bool], Mapping[str, str] | None]:
+    """Return the same credentials, which note what they raise."""
+
+    def noted(origin: str, refresh: bool) -> Mapping[str, str] | None:
+        try:
+            return credentials(origin, refresh)
+        except BaseException as error:
+            of_caller.append(id(error))  # not itself: through its frames it leads to the list
+            raise
+
+    return noted
 
 
 def _fixed(headers: Mapping[str, str]) -> Callable[[str, bool], Mapping[str, str]] | None:

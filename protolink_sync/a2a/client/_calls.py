@@ -68,7 +68,14 @@ class Calls:
         self._id_header = id_header
 
     def card(
-        self, url: str, settings: Settings, budget: Budget, *, etag: str | None, version: str = ""
+        self,
+        url: str,
+        settings: Settings,
+        budget: Budget,
+        of_caller: list[int],
+        *,
+        etag: str | None,
+        version: str = "",
     ) -> CardReply:
         """Ask for a card.
 
@@ -76,6 +83,8 @@ class Calls:
             url: Address of the card.
             settings: Of this call.
             budget: Of this call.
+            of_caller: Gets the ``id`` of each exception that the caller's credentials raise: it
+                says nothing of the agent, whatever its class.
             etag: Of the card that is held.
             version: The version in which the card is wanted.
 
@@ -83,7 +92,7 @@ class Calls:
             TransportError: There is no answer, or an error.
             A2AClientError: The agent sends the request elsewhere.
         """
-        shown = settings.access.for_card()
+        shown = settings.access.for_card(of_caller)
         headers = {**({"A2A-Version": version} if version else {}), **shown.headers}
         at = url
         for _ in range(_MOST_REDIRECTS + 1):

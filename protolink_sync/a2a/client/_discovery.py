@@ -81,10 +81,13 @@ class Discovery:
 
     Args:
         base_url: The agent's address, without a slash at its end.
-        fetch: Asks for the card, with the tag of the one that is held and within a budget.
+        fetch: Asks for the card, with the tag of the one that is held and within a budget. It puts
+            the ``id`` of what the caller's credentials raise into the list.
     """
 
-    def __init__(self, base_url: str, fetch: Callable[[str | None, Budget], Fetched]) -> None:
+    def __init__(
+        self, base_url: str, fetch: Callable[[str | None, Budget, list[int]], Fetched]
+    ) -> None:
         self._base_url = base_url
         self._fetch = fetch
         self._state = _State()
@@ -229,14 +232,15 @@ class Discovery:
                 raise flight.error
 
     def _fly(self, flight: Flight[None], before: _State, budget: Budget, again: bool) -> _State:
+        of_caller: list[int] = []
         try:
-            fetched = self._fetch(before.etag, budget)
+            fetched = self._fetch(before.etag, budget, of_caller)
         except (TransportError, A2AClientError) as error:
             if budget.remaining() <= 0:
                 raise  # this caller's time is over: that says nothing of the agent
             if before.card is not None:
                 raise  # the card that is held stays
-            if not is_own(error):  # of a credentials callable: that says nothing of the agent
+            if id(error) in of_caller or not is_own(error):  # that says nothing of the agent
                 flight.error = error
                 raise
             state = _State(

@@ -94,9 +94,11 @@ class Peer:
         """Return the card, asking for it if nobody has; None if there is none."""
         return self._target(budget, self.settings).card
 
-    def _fetch(self, etag: str | None, budget: Budget) -> Fetched:
+    def _fetch(self, etag: str | None, budget: Budget, of_caller: list[int]) -> Fetched:
         version = "" if self._pinned is WireDialect.V0_3 else WireDialect.V1_0.value
-        reply = self._calls.card(self._card_url, self.settings, budget, etag=etag, version=version)
+        reply = self._calls.card(
+            self._card_url, self.settings, budget, of_caller, etag=etag, version=version
+        )
         if reply.value is None and reply.etag is not None and etag is not None:
             return Fetched(None, reply.etag)
         return Fetched(read_card(reply.value, self._card_url), reply.etag)

@@ -129,7 +129,7 @@ class Bridge:
     def _card_reply(self, url: str, budget: Budget) -> CardReply:
         version = WireDialect.V1_0.value
         try:
-            return self._calls.card(url, self._settings, budget, etag=None, version=version)
+            return self._calls.card(url, self._settings, budget, [], etag=None, version=version)
         except TransportRemoteError as error:
             if error.status_code not in self.NOT_THERE:
                 raise

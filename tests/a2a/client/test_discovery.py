@@ -18,7 +18,12 @@ from protolink_sync.a2a import (
     AgentInterface,
     WireDialect,
 )
-from protolink_sync.errors import TransportError, TransportProtocolError, TransportRemoteError
+from protolink_sync.errors import (
+    TransportConnectionError,
+    TransportError,
+    TransportProtocolError,
+    TransportRemoteError,
+)
 from tests.a2a.client.scenes import Running, in_threads
 from tests.a2a.scripted import CARD_PATH, card, done, error, interface, old_card, reply
 from tests.cases.play import eventually
@@ -311,6 +316,29 @@ def test_an_error_of_the_callers_own_class_comes_as_it_is(meet):
         assert caught.value.code == 7
         frames = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
         assert frames[-1] == "credentials", "where it was raised"
+
+
+def test_an_error_of_the_librarys_that_credentials_raise_is_not_taken_for_no_card(meet):
+    """They may ask an agent themselves, for a token: that this one is away says nothing of ours."""
+    failures = [TransportConnectionError("no vault")]
+
+    def credentials(_origin, _refresh):
+        if failures:
+            raise failures.pop()
+        return {"Authorization": "Bearer t"}
+
+    agent, client = meet(
+        card=[reply(card(interface("{{base}}/new")))],
+        methods={"SendMessage": done()},
+        client={"credentials": credentials},
+    )
+
+    with pytest.raises(TransportConnectionError, match="no vault"):
+        client.send_message("hi")
+    assert agent.requests == []
+    client.send_message("hi")
+
+    assert [call.path for call in agent.calls] == ["/new"]
 
 
 def test_what_credentials_raise_ends_all_who_wait_for_the_card(meet):
