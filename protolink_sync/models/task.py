@@ -430,21 +430,15 @@ _TASK_MEMBERS = frozenset(
 
 _new = object.__new__
 
-# What sets a slot, of each in their order: a task that is read has nothing to convert, and no
-# earlier state to forget.
-(
-    _put_extra,
-    _put_id,
-    _put_state,
-    _put_messages,
-    _put_artifacts,
-    _put_metadata,
-    _put_flow_state,
-    _put_created_at,
-    _put_state_text,
-    _put_last,
-    _put_counted,
-) = (getattr(Task, field.name).__set__ for field in attrs.fields(Task))
+# What sets a slot: a task that is read has nothing to convert, and no earlier state to forget.
+_put_id, _put_state, _put_messages, _put_artifacts, _put_metadata, _put_flow_state = (
+    getattr(Task, name).__set__
+    for name in ("id", "state", "messages", "artifacts", "metadata", "flow_state")
+)
+_put_created_at, _put_state_text, _put_last, _put_counted, _put_extra = (
+    getattr(Task, name).__set__
+    for name in ("created_at", "_state_text", "_last", "_counted", "_extra")
+)
 
 
 def _read_task(data: Any) -> Task:
@@ -459,7 +453,6 @@ def _read_task(data: Any) -> Task:
     moment = data["created_at"] if "created_at" in data else utc_now()
     is_usual = _TASK_MEMBERS.issuperset(data)
     task = _new(Task)
-    _put_extra(task, None if is_usual else {k: data[k] for k in data if k not in _TASK_MEMBERS})
     _put_id(task, identity if type(identity) is str else identifier(identity))
     _put_state(task, TaskState.UNKNOWN if state is None else state)
     _put_messages(task, read_messages(get("messages")))
@@ -470,6 +463,7 @@ def _read_task(data: Any) -> Task:
     _put_state_text(task, text(word) if state is None else None)
     _put_last(task, None)
     _put_counted(task, None)
+    _put_extra(task, None if is_usual else {k: data[k] for k in data if k not in _TASK_MEMBERS})
     return task
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 from typing import Any
 
+import attrs
 import pytest
 
 from protolink_sync.errors import ModelError
@@ -311,3 +312,14 @@ def test_the_id_of_an_output_is_refused_where_it_is_no_scalar(wrong):
         part({**OUTPUT, "call_id": wrong}, "tool_output")
 
     assert caught.value.path == "$.messages[0].parts[0].content.call_id"
+
+
+def test_a_task_that_is_read_has_all_that_one_has_that_is_made():
+    """Its constructor is not asked: a field that is forgotten there would be missing."""
+    members = {"id": "i", "metadata": {"m": 1}, "flow_state": {"f": 1}, "created_at": "t"}
+    made = Task(**members, state="working", messages=[Message.from_dict(MESSAGE)])
+
+    read = Task.from_dict({**members, "state": "working", "messages": [MESSAGE]})
+
+    for field in attrs.fields(Task):
+        assert getattr(read, field.name) == getattr(made, field.name), field.name
