@@ -253,9 +253,6 @@ class Calls(Foundation):
             key = request_id if own is None else os.urandom(16).hex()
         return TransportRequestContext(spec.name, url, request_id, key)
 
-    # By what the peer recognises a submission (hook): a function of the task and its bytes.
-    _task_key = staticmethod(key_of_task)
-
     def _add_headers(self, headers: Mapping[str, str], request: WireRequest) -> None:
         """Put a call's own headers beside those of its operation, which win."""
         if not self._headers_per_call:
@@ -441,6 +438,9 @@ class Calls(Foundation):
         return ended_error(call, context, details)
 
     # --- hooks ------------------------------------------------------------------------------------
+
+    # By what the peer recognises a submission (hook): a function of the task and its bytes.
+    _task_key = staticmethod(key_of_task)
 
     def _exchange(self, request: WireRequest, deadline: Call) -> WireReply:
         """Send the bytes of one attempt and return the answer's (hook).
