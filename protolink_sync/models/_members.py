@@ -81,8 +81,12 @@ class JSONObject:
         """Return the members under their wire names, their values not converted."""
         kind: Any = type(self)
         members = {wire: getattr(self, name) for name, wire in _wire_names(kind)}
-        for name, value in self.extra.items():
+        for name, value in self._unknown_members().items():
             members.setdefault(name, value)
+        return members
+
+    def _unknown_members(self) -> dict[str, Any]:
+        members: dict[str, Any] = self.extra
         return members
 
     @classmethod
@@ -110,6 +114,9 @@ class LazyExtra(JSONObject):
     @extra.setter
     def extra(self, members: dict[str, Any]) -> None:
         self._extra = members
+
+    def _unknown_members(self) -> dict[str, Any]:
+        return self._extra or {}  # to write an object changes nothing in it
 
 
 @functools.cache

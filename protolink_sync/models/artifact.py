@@ -114,6 +114,8 @@ def read_artifacts(values: Any) -> list[Artifact]:
 
 def _read_artifact(value: dict[str, Any]) -> Artifact:
     """Read an artifact; at once if it is as the peer writes it: nine members, texts and nulls."""
+    if len(value) != 9:
+        return structure(Artifact, value)
     try:
         identity, moment, kind = value["id"], value["timestamp"], value["kind"]
         metadata = value["metadata"]
@@ -122,8 +124,7 @@ def _read_artifact(value: dict[str, Any]) -> Artifact:
     except KeyError:
         return structure(Artifact, value)
     if (
-        len(value) == 9
-        and type(identity) is str
+        type(identity) is str
         and type(moment) is str
         and type(kind) is str
         and type(metadata) is dict

@@ -117,10 +117,12 @@ class Task(Shown, LazyExtra):
             TypeError: Some content has no JSON form, such as ``bytes``; the message says where.
             ModelError: It holds NaN, an infinity, or itself.
         """
-        try:
-            return _write_task(self)
-        except ODD:
-            return super().to_dict()
+        if type(self) is Task:
+            try:
+                return _write_task(self)
+            except ODD:
+                pass
+        return super().to_dict()
 
     def _json_members(self) -> dict[str, Any]:
         return {**super()._json_members(), "state": self.state_text}
@@ -469,13 +471,17 @@ def _read_task(data: Any) -> Task:
 
 def _write_task(task: Task) -> dict[str, Any]:
     identity, moment, word = task.id, task.created_at, task._state_text
+    try:
+        metadata, flow_state = plain(task.metadata), plain(task.flow_state)
+    except (ValueError, RecursionError):
+        metadata, flow_state = jsonable(task.metadata), jsonable(task.flow_state)
     value = {
         "id": identity if type(identity) is str else jsonable(identity),
         "state": task.state._value_ if word is None else word,
         "messages": write_messages(task.messages),
         "artifacts": write_artifacts(task.artifacts),
-        "metadata": plain(task.metadata),
-        "flow_state": plain(task.flow_state),
+        "metadata": metadata,
+        "flow_state": flow_state,
         "created_at": moment if type(moment) is str else jsonable(moment),
     }
     if task._extra:

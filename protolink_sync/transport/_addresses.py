@@ -13,6 +13,8 @@ _KNOWN = 1024
 class Addresses(dict[str, str]):
     """The addresses a transport was called with, each with its one spelling.
 
+    To ask for one with ``[...]`` checks it, if it is asked for the first time.
+
     Args:
         transport: Name of the transport, for messages.
         schemes: The schemes it takes.

@@ -128,6 +128,16 @@ def test_a_list_that_is_null_is_empty_and_anything_else_is_refused(name):
         assert caught.value.path == f"$.{name}"
 
 
+@pytest.mark.parametrize("default", [str, dict, lambda: None])
+def test_a_mapping_with_defaults_is_read_as_it_stands_and_stays_so(default):
+    given = collections.defaultdict(default, {"parts": []})
+
+    read = Artifact.from_dict(given)
+
+    assert read.kind == Artifact.from_dict({"parts": []}).kind
+    assert given == {"parts": []}
+
+
 def test_any_mapping_is_read_as_a_dictionary_is():
     for name, (whole, _) in KINDS.items():
         assert in_task(name, collections.UserDict(whole)) == in_task(name, whole)
