@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from protolink_sync._forks import before_bare_fork
+from protolink_sync._threads import before_bare_fork, start
 from protolink_sync.errors import TransportError
 
 __all__ = ["Abortable", "CancelToken", "Deadline", "Timer", "forget", "seconds", "watch"]
@@ -506,7 +506,7 @@ class _Watchdog:
             return  # nobody would see this thread end; the next call's looks after the timer
         thread = threading.Thread(target=self._run, name="protolink-deadline", daemon=True)
         try:
-            thread.start()
+            start(thread)
         except RuntimeError as error:
             if not isinstance(entry, Deadline):
                 return  # it only tidies, and may be late

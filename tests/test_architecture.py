@@ -22,9 +22,9 @@ PACKAGE = "protolink_sync"
 MAY_IMPORT = {
     "errors": "",
     "types": "",
-    "_forks": "",
+    "_threads": "",
     "_kept_errors": "errors",
-    "_deadline": "errors _forks",
+    "_deadline": "errors _threads",
     "config": "errors",
     "security": "errors",
     "_display": "",
@@ -32,20 +32,20 @@ MAY_IMPORT = {
     "specs": "errors models types",
     "wire": "errors models specs",
     "a2a.wire": "errors models",
-    "streaming": "errors _deadline _forks _kept_errors models _display",
+    "streaming": "errors _deadline _threads _kept_errors models _display",
     "server": "errors types config security _deadline models specs wire a2a.wire streaming",
     "transport": (
-        "errors types config security _deadline _forks models specs wire streaming server"
+        "errors types config security _deadline _threads models specs wire streaming server"
     ),
     "a2a.client": (
         "errors config security _deadline _kept_errors models specs wire streaming transport "
         "a2a.wire"
     ),
     "client": (
-        "errors types config security _deadline models specs streaming transport a2a.wire "
-        "a2a.client _display"
+        "errors types config security _deadline _threads models specs streaming transport "
+        "a2a.wire a2a.client _display"
     ),
-    "aio": "errors models _deadline streaming client a2a.client",
+    "aio": "errors models _deadline _threads streaming client a2a.client",
     "testing": "errors config models wire streaming transport server client",
     "cli": "*",
 }

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from protolink_sync._deadline import CancelToken, Timer, watch
+from protolink_sync._threads import start
 from protolink_sync.errors import TransportError
 
 __all__ = ["CANCELLED", "in_thread"]
@@ -53,7 +54,7 @@ class _Thread:
             target=self._run, name=f"protolink-aio-{next(_numbers)}", daemon=True
         )
         try:
-            thread.start()
+            start(thread)
         except RuntimeError as error:
             raise TransportError(
                 f"no thread can start to make the awaited call ({error}), and nothing was sent"

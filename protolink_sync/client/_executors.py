@@ -13,6 +13,7 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 from protolink_sync._deadline import Timer, watch
+from protolink_sync._threads import start
 
 __all__ = ["Threads", "call_elsewhere", "packed"]
 
@@ -37,7 +38,7 @@ class Threads(Executor):
             daemon=True,
         )
         try:
-            thread.start()
+            start(thread)
         except RuntimeError as error:  # the system has no further one at this moment
             future.set_exception(error)
         return future

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from protolink_sync._deadline import CancelToken
-from protolink_sync._forks import leave_none
+from protolink_sync._threads import leave_none, start
 from protolink_sync.errors import (
     CallCancelledError,
     ModelError,
@@ -89,17 +89,18 @@ def _let_go(source: EventSource, channel: Channel, pid: int) -> None:
         source.abort()
 
 
-def _stay_until_exit() -> None:
-    """Keep a thread that reads a stream while the interpreter exits, whose finalizers end it.
+def _end_reader_at_exit() -> None:
+    """End a thread that reads a stream while the interpreter exits, whose finalizers end streams.
 
-    It is a daemon thread, which ends there in silence. What it read is not all there was.
+    What it read is not all there was. It is a daemon thread, which ends there in silence.
 
     Raises:
+        SystemExit: Always, in such a thread.
         CallCancelledError: It is the main thread, in a function of ``atexit``.
     """
     if threading.current_thread() is threading.main_thread():
         raise CallCancelledError("the stream was ended, because the interpreter exits")
-    threading.Event().wait()
+    raise SystemExit
 
 
 def finished_task(event: Any) -> Any:
@@ -170,7 +171,7 @@ class EventStream:
         self._leave = functools.partial(_let_go, source, self._channel, self._pid)
         self._release = weakref.finalize(self, self._leave)
         try:
-            self._worker.start()
+            start(self._worker)
         except RuntimeError as error:
             failure = TransportError(
                 f"no thread can start to read the stream ({error}); the task may be running at "
@@ -251,7 +252,7 @@ class EventStream:
         self._batch, self._position = [], 0
         error = None if self._closed or self._end is None else self._end.error_to_raise()
         if error is None and self._channel.closed and not self._closed:
-            _stay_until_exit()
+            _end_reader_at_exit()
         if error is None:
             raise StopIteration
         if isinstance(error, StreamInterruptedError):

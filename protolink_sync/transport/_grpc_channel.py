@@ -21,7 +21,7 @@ from typing import Any
 
 import grpc
 
-from protolink_sync._forks import leave_none
+from protolink_sync._threads import leave_none, start
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import TransportConnectionError, TransportError
 from protolink_sync.transport._call import Call
@@ -76,7 +76,7 @@ class _Process:
             return self.parent.broken
         if os.environ.get("GRPC_ENABLE_FORK_SUPPORT", "1").strip().lower() in _NO:
             return "GRPC_ENABLE_FORK_SUPPORT switches grpcio's support of forks off"
-        if any(channel.users for channel in list(self.parent.channels)):
+        if any(channel.is_used() for channel in list(self.parent.channels)):
             return "a call or a stream was under way when the process was forked"
         return None
 
@@ -129,9 +129,8 @@ class Channel:
         check: Like ``invoke``, of the health check.
         check_with_handle: Like ``invoke_with_handle``, of the health check.
         stream: Call with a stream of replies.
-        users: The calls that use it.
+        users: The calls that use it; where an interrupt came between, some that have ended too.
         is_retired: Whether no further call may use it.
-        answered: When the last call that was no stream was answered, on the monotonic clock.
     """
 
     def __init__(self, target: str, credentials: Any, options: Sequence[tuple[str, Any]]) -> None:
@@ -148,7 +147,6 @@ class Channel:
         self.stream: Callable[..., Any] = self._channel.unary_stream(_STREAM)
         self.users: dict[Call, None] = {}
         self.is_retired = False
-        self.answered = -math.inf
         # The public way to learn the state (subscribe) starts two threads, which make a fork in
         # the next 0.2 s unsafe. Without this one, calls find out themselves.
         inner = getattr(self._channel, "_channel", None)
@@ -163,14 +161,18 @@ class Channel:
     def leave(self, call: Call) -> None:
         """Say that a call does not use it any more; any number of times."""
         self.users.pop(call, None)
-        if self.is_retired and not self.users:
+        if self.is_retired and not self.is_used():
             self.close()
 
     def retire(self) -> None:
         """Close the channel as soon as nobody uses it."""
         self.is_retired = True
-        if not self.users:
+        if not self.is_used():
             self.close()
+
+    def is_used(self) -> bool:
+        """Return whether a call uses it that has not ended."""
+        return any(not call.over for call in [*self.users])
 
     def close(self) -> None:
         """End what is under way; any number of times."""
@@ -181,11 +183,16 @@ class Channel:
     # --- its connection ---
 
     def is_ready(self) -> bool:
-        """Return whether there is a connection now; begins one if there is none."""
-        return self._settled_state() == _READY
+        """Return whether there is a connection now."""
+        if self._state is None or self._watch is None:
+            return True
+        try:
+            return self._state(False) == _READY  # to begin one as well takes several times as long
+        except ValueError:  # closed: the call will say so
+            return True
 
     def has_failed(self) -> bool:
-        """Return whether the last attempt to connect failed, and grpcio pauses."""
+        """Return whether the last attempt to connect failed, and grpcio pauses; else begin one."""
         return self._settled_state() == _FAILED
 
     def _settled_state(self) -> int:
@@ -217,7 +224,7 @@ class Channel:
 
         thread = threading.Thread(target=settle, name="protolink-grpc-connect", daemon=True)
         try:
-            thread.start()
+            start(thread)
         except RuntimeError as error:
             raise TransportError(
                 f"{where}: no thread can start to connect ({error}), and nothing was sent. Where "
@@ -344,7 +351,7 @@ class Channels:
     def _forget_oldest(self) -> None:
         if len(self._channels) > _KEPT_CHANNELS:
             for url, channel in list(self._channels.items())[:-1]:
-                if not channel.users:
+                if not channel.is_used():
                     self.retire(url, channel)
                     break
 

@@ -33,9 +33,6 @@ __all__ = ["GRPCTransport"]
 # How long the status may take that must follow a stream's last event.
 _STATUS_TIME = 0.05
 
-# For how long after an answer a connection is taken for granted.
-_STANDS = 0.01
-
 # How much earlier than our clock grpcio's may see the end of a budget.
 _CLOCKS_DIFFER = 0.1
 
@@ -188,7 +185,6 @@ class GRPCTransport(Transport):
                 is_check = request.path == _grpc_health.CHECK.path
                 unary = channel.check if is_check else channel.invoke
                 body = unary(request.body, timeout=timeout, metadata=metadata)
-            channel.answered = time.monotonic()
         except self._grpc.RpcError as error:
             # grpcio may raise the call itself, which its frames lead back to.
             raise self._typed(error, request, deadline, channel) from error.with_traceback(None)
@@ -266,8 +262,7 @@ class GRPCTransport(Transport):
             if self._closed:
                 channel.close()
                 raise self._closed_error(context)
-            # To ask takes a hundred steps, and it may be lost right after the answer all the same.
-            if time.monotonic() - channel.answered < _STANDS or channel.is_ready():
+            if channel.is_ready():
                 return channel
             if channel.has_failed():
                 # Its next attempt may be seconds away; a new channel tries at once.

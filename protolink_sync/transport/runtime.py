@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from typing import Any, ClassVar
 
+from protolink_sync._threads import start
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import (
     ProtoLinkError,
@@ -225,12 +226,14 @@ class _Workers:
         try:
             self._idle.pop().put(job)
         except IndexError:
-            threading.Thread(
-                target=self._work,
-                args=(job,),
-                name=f"protolink-runtime-{next(_numbers)}",
-                daemon=True,
-            ).start()
+            start(
+                threading.Thread(
+                    target=self._work,
+                    args=(job,),
+                    name=f"protolink-runtime-{next(_numbers)}",
+                    daemon=True,
+                )
+            )
 
     def close(self) -> None:
         self._closed = True

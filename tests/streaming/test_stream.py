@@ -342,7 +342,7 @@ def read():
 reads = threading.Event()
 reader = threading.Thread(target=read, daemon=True)
 # The last registered is the first to be called: this one after the end of the stream.
-atexit.register(reader.join, 0.3)
+atexit.register(reader.join)
 stream = EventStream(ScriptedSource([1]))
 reader.start()
 assert reads.wait(5)

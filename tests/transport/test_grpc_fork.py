@@ -135,6 +135,31 @@ def test_a_stream_was_under_way(shared_peer, how):
     in_fresh_process(program_of(program), shared_peer("grpc").url, how, GRPC_VERBOSITY="NONE")
 
 
+def test_a_call_that_was_interrupted_where_it_leaves_is_not_under_way(shared_peer, how):
+    program = """
+    def interrupt(frame, event, arg):
+        if frame.f_code.co_name == "leave" and "_grpc_channel" in frame.f_code.co_filename:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+    assert ask() == "hi"
+    sys.settrace(interrupt)
+    try:
+        ask()
+    except KeyboardInterrupt:
+        pass
+    else:
+        raise AssertionError("nothing was interrupted")
+
+    def child():
+        assert ask() == "hi"
+
+    assert in_a_child(child)
+    client.close()
+    """
+    in_fresh_process(program_of(program), shared_peer("grpc").url, how)
+
+
 def test_support_for_forks_was_switched_off(shared_peer, how):
     program = """
     assert ask() == "hi"

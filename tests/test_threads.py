@@ -1,4 +1,7 @@
-"""Before uWSGI forks its workers no thread is left behind; tests/processes has the real one."""
+"""How threads start, and that none is left behind before uWSGI forks its workers.
+
+tests/processes has the real uWSGI.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import types
 
 import pytest
 
-from protolink_sync._forks import before_bare_fork
+from protolink_sync._threads import before_bare_fork, start
 
 # What uWSGI puts there; the numbers are what its version 2.0.30 was seen to say.
 MASTER = "types.SimpleNamespace(worker_id=lambda: 0, masterpid=os.getpid)"
@@ -122,3 +126,35 @@ def test_the_thread_stays_once_the_process_is_a_worker():
         """,
         WITHOUT_MASTER,
     )
+
+
+class Interrupted(threading.Thread):
+    """A thread in whose start a signal handler raises: so it looks where a lock is taken again."""
+
+    def start(self):
+        lock = threading.Lock()
+        try:
+            raise KeyboardInterrupt
+        finally:
+            lock.release()
+
+
+class OneTooMany(threading.Thread):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+
+def test_what_a_signal_handler_raises_while_a_thread_starts_is_not_taken_for_a_lack_of_threads():
+    with pytest.raises(RuntimeError, match="unlocked lock"):
+        Interrupted().start()
+
+    with pytest.raises(KeyboardInterrupt):
+        start(Interrupted())
+
+
+def test_a_lack_of_threads_is_told_also_where_something_else_is_being_handled():
+    try:
+        raise ValueError
+    except ValueError:
+        with pytest.raises(RuntimeError, match="can't start"):
+            start(OneTooMany())
