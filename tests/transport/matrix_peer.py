@@ -22,10 +22,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
+import grpc
 import trustme
 
 from protolink_sync.models import ClientRequestSpec
 from tests.transport import matrix_modes
+from tests.transport.grpc_peer import GRPCPeer, until_cancelled
 from tests.transport.matrix_watch import ROOT
 
 ASK = ClientRequestSpec("ask", "/ask", "POST", idempotent=True)
@@ -55,6 +57,7 @@ class Addresses:
         https: The same behind TLS.
         mute: Takes connections and stays silent: for ClientHello and CONNECT.
         full: Takes no connection: its backlog is full.
+        grpc: Answers calls over gRPC, and each stream with one event.
         cafile: The authority of the certificates.
     """
 
@@ -62,10 +65,13 @@ class Addresses:
     https: int
     mute: int
     full: int
+    grpc: int
     cafile: str
 
     def url(self, scheme: str, mode: str, *, host: str = "127.0.0.1") -> str:
-        """Return the base URL for one way of answering."""
+        """Return the base URL for one way of answering; gRPC has one only."""
+        if scheme == "grpc":
+            return f"{scheme}://{host}:{self.grpc}"
         return f"{scheme}://{host}:{self.http if scheme in ('http', 'ws') else self.https}/{mode}"
 
 
@@ -302,6 +308,11 @@ def _full() -> int:
             return int(address[1])
 
 
+def _grpc_one(_envelope: dict[str, Any], context: grpc.ServicerContext) -> Iterator[Any]:
+    yield {"type": "task_progress"}
+    until_cancelled(context)
+
+
 def _server_context(folder: pathlib.Path) -> ssl.SSLContext:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")
@@ -312,11 +323,13 @@ def _server_context(folder: pathlib.Path) -> ssl.SSLContext:
 
 def _main(folder: pathlib.Path) -> None:
     context = _server_context(folder)
+    over_grpc = GRPCPeer(lambda envelope, _: {"question": envelope["data"]}, _grpc_one)
     addresses = Addresses(
         http=_listen(lambda sock, number: _Connection(sock, number).serve(None, context)),
         https=_listen(lambda sock, number: _Connection(sock, number).serve(context, context)),
         mute=_listen(_mute),
         full=_full(),
+        grpc=over_grpc.port,
         cafile=str(folder / "ca.pem"),
     )
     print(json.dumps(attrs.asdict(addresses)), flush=True)

@@ -16,6 +16,8 @@ from tests.transport.matrix_watch import lines_of
         ("raise: ", 13),
         # the same of streams and of calls over WebSocket
         ("wire: ", 7),
+        # and over gRPC
+        ("grpc: ", 4),
         # token.cancel() of a signal handler at every line, of libraries too
         ("cancel: a", 2),
         ("cancel: token", 1),
