@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from protolink_sync._threads import before_bare_fork, start
+from protolink_sync._threads import NoThreadError, before_bare_fork, start
 from protolink_sync.errors import TransportError
 
 __all__ = ["Abortable", "CancelToken", "Deadline", "Timer", "forget", "seconds", "watch"]
@@ -507,7 +507,7 @@ class _Watchdog:
         thread = threading.Thread(target=self._run, name="protolink-deadline", daemon=True)
         try:
             start(thread)
-        except RuntimeError as error:
+        except NoThreadError as error:
             if not isinstance(entry, Deadline):
                 return  # it only tidies, and may be late
             self.watched.pop(entry, None)

@@ -14,10 +14,14 @@ import sys
 import threading
 from typing import Any
 
-__all__ = ["before_bare_fork", "leave_none", "start"]
+__all__ = ["Messenger", "NoThreadError", "before_bare_fork", "leave_none", "start"]
 
 # A thread that has nothing left to do ends far sooner, also on a busy machine.
 _END_ON_ITS_WAY = 5.0
+
+# How CPython words it.
+_NO_THREAD = ("can't start new thread", "can't create new thread")
+_NOT_LOCKED = ("release unlocked lock", "cannot release un-acquired lock")
 
 
 def before_bare_fork() -> bool:
@@ -36,17 +40,28 @@ def leave_none(thread: threading.Thread) -> None:
         thread.join(_END_ON_ITS_WAY)
 
 
+class NoThreadError(RuntimeError):
+    """No thread can start: there are too many, or Python (3.12) is about to exit."""
+
+
+class Messenger(threading.Thread):
+    """A thread that hands what it comes to, errors too, to another one."""
+
+
 def start(thread: threading.Thread) -> None:
     """Start a thread.
 
     Raises:
-        RuntimeError: No thread can start: there are too many, or Python (3.12) is about to exit.
-        BaseException: What a signal handler has raised; the thread may run. CPython tells of it by
-            the ``RuntimeError`` of a lock that it wanted to release and did not have.
+        NoThreadError: The system or Python has none.
+        BaseException: What a signal handler has raised; the thread may run. CPython may tell of it
+            by the ``RuntimeError`` of a lock that it wanted to release and did not have.
     """
     try:
         thread.start()
     except RuntimeError as error:
-        if "lock" in str(error) and error.__context__ is not None:
+        told = str(error)
+        if told.startswith(_NO_THREAD):
+            raise NoThreadError(told) from error
+        if told in _NOT_LOCKED and error.__context__ is not None:
             raise error.__context__ from None
         raise

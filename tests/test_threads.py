@@ -14,7 +14,7 @@ import types
 
 import pytest
 
-from protolink_sync._threads import before_bare_fork, start
+from protolink_sync._threads import NoThreadError, before_bare_fork, start
 
 # What uWSGI puts there; the numbers are what its version 2.0.30 was seen to say.
 MASTER = "types.SimpleNamespace(worker_id=lambda: 0, masterpid=os.getpid)"
@@ -152,9 +152,22 @@ def test_what_a_signal_handler_raises_while_a_thread_starts_is_not_taken_for_a_l
         start(Interrupted())
 
 
-def test_a_lack_of_threads_is_told_also_where_something_else_is_being_handled():
+class LockTimeout(threading.Thread):
+    """A signal handler of the program's raises an error of its own."""
+
+    def start(self):
+        raise RuntimeError("lock timed out")
+
+
+@pytest.mark.parametrize(
+    ("thread", "kind", "words"),
+    [(OneTooMany, NoThreadError, "can't start"), (LockTimeout, RuntimeError, "lock timed out")],
+)
+def test_a_lack_of_threads_is_told_also_where_something_else_is_being_handled(thread, kind, words):
     try:
         raise ValueError
     except ValueError:
-        with pytest.raises(RuntimeError, match="can't start"):
-            start(OneTooMany())
+        with pytest.raises(RuntimeError, match=words) as caught:
+            start(thread())
+
+    assert type(caught.value) is kind

@@ -13,7 +13,6 @@ import itertools
 import math
 import os
 import queue
-import threading
 import time
 import weakref
 from collections import deque
@@ -21,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from protolink_sync._deadline import CancelToken, Timer, watch
-from protolink_sync._threads import start
+from protolink_sync._threads import Messenger, NoThreadError, start
 from protolink_sync.errors import TransportError
 
 __all__ = ["CANCELLED", "in_thread"]
@@ -50,12 +49,10 @@ class _Thread:
     def __init__(self, work: Callable[[], None]) -> None:
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.give(work)
-        thread = threading.Thread(
-            target=self._run, name=f"protolink-aio-{next(_numbers)}", daemon=True
-        )
+        thread = Messenger(target=self._run, name=f"protolink-aio-{next(_numbers)}", daemon=True)
         try:
             start(thread)
-        except RuntimeError as error:
+        except NoThreadError as error:
             raise TransportError(
                 f"no thread can start to make the awaited call ({error}), and nothing was sent"
             ) from error

@@ -13,7 +13,7 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 from protolink_sync._deadline import Timer, watch
-from protolink_sync._threads import start
+from protolink_sync._threads import Messenger, NoThreadError, start
 
 __all__ = ["Threads", "call_elsewhere", "packed"]
 
@@ -30,7 +30,7 @@ class Threads(Executor):
         """Begin a call."""
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
-        thread = threading.Thread(
+        thread = Messenger(
             # With the caller's context variables, for log filters and tracing.
             target=contextvars.copy_context().run,
             args=(_run, future, fn, args, kwargs),
@@ -39,8 +39,8 @@ class Threads(Executor):
         )
         try:
             start(thread)
-        except RuntimeError as error:  # the system has no further one at this moment
-            future.set_exception(error)
+        except NoThreadError as error:  # the system has no further one at this moment
+            future.set_exception(RuntimeError(str(error)))
         return future
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from protolink_sync._deadline import CancelToken, seconds
+from protolink_sync._threads import start
 from protolink_sync.client._foundation import Carried
 from protolink_sync.errors import (
     ClientClosedError,
@@ -231,7 +232,7 @@ class Registration:
         self._registry.register(self._card)
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._beat, name="protolink-heartbeat", daemon=True)
-        self._thread.start()
+        start(self._thread)
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from protolink_sync._deadline import CancelToken
-from protolink_sync._threads import leave_none, start
+from protolink_sync._threads import Messenger, NoThreadError, leave_none, start
 from protolink_sync.errors import (
     CallCancelledError,
     ModelError,
@@ -92,15 +92,17 @@ def _let_go(source: EventSource, channel: Channel, pid: int) -> None:
 def _end_reader_at_exit() -> None:
     """End a thread that reads a stream while the interpreter exits, whose finalizers end streams.
 
-    What it read is not all there was. It is a daemon thread, which ends there in silence.
+    What it read is not all there was. A daemon thread ends there in silence.
 
     Raises:
-        SystemExit: Always, in such a thread.
-        CallCancelledError: It is the main thread, in a function of ``atexit``.
+        SystemExit: It is such a thread.
+        CallCancelledError: It is the main thread, in a function of ``atexit``; one that hands its
+            errors on; or none of Python's, as a greenlet.
     """
-    if threading.current_thread() is threading.main_thread():
-        raise CallCancelledError("the stream was ended, because the interpreter exits")
-    raise SystemExit
+    thread = threading.current_thread()
+    if thread.daemon and not isinstance(thread, (Messenger, threading._DummyThread)):
+        raise SystemExit
+    raise CallCancelledError("the stream was ended, because the interpreter exits")
 
 
 def finished_task(event: Any) -> Any:
@@ -172,7 +174,7 @@ class EventStream:
         self._release = weakref.finalize(self, self._leave)
         try:
             start(self._worker)
-        except RuntimeError as error:
+        except NoThreadError as error:
             failure = TransportError(
                 f"no thread can start to read the stream ({error}); the task may be running at "
                 "the agent. Where Python starts none at its exit (3.12), use send_task there"

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from protolink_sync._threads import leave_none, start
+from protolink_sync._threads import NoThreadError, leave_none, start
 from protolink_sync.config import RetryPolicy
 from protolink_sync.transport._call import Call
 from protolink_sync.transport._slots import Slots
@@ -103,7 +103,7 @@ def _running(look_up: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=look_up, name="protolink-resolve", daemon=True)
     try:
         start(thread)
-    except RuntimeError:  # there are too many, or Python 3.12 is about to exit
+    except NoThreadError:  # there are too many, or Python 3.12 is about to exit
         look_up()
         return threading.current_thread()
     return thread

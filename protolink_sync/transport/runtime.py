@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from typing import Any, ClassVar
 
-from protolink_sync._threads import start
+from protolink_sync._threads import NoThreadError, start
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import (
     ProtoLinkError,
@@ -376,7 +376,7 @@ class RuntimeTransport(Transport):
             raise self._ended(call, context)
         try:
             self._workers.start(job)
-        except RuntimeError as error:
+        except NoThreadError as error:
             raise TransportError(
                 f"{context.where}: no thread can start for the handler ({error}), and the agent "
                 "was not asked. Where Python starts none at its exit (3.12), make a first call "

@@ -331,16 +331,20 @@ def test_a_stream_that_the_end_of_the_interpreter_ends_was_not_finished():
 
 PROGRAM = """
 import atexit, sys, threading
+from protolink_sync._threads import Messenger
 from protolink_sync.streaming import EventStream
 from tests.streaming.scripted import ScriptedSource
 
 def read():
-    for event in stream:
-        reads.set()
-    print("came to an end")
+    try:
+        for event in stream:
+            reads.set()
+        print("came to an end")
+    except Exception as error:
+        print(type(error).__name__)
 
 reads = threading.Event()
-reader = threading.Thread(target=read, daemon=True)
+reader = {kind}(target=read, daemon=True)
 # The last registered is the first to be called: this one after the end of the stream.
 atexit.register(reader.join)
 stream = EventStream(ScriptedSource([1]))
@@ -349,12 +353,20 @@ assert reads.wait(5)
 """
 
 
-def test_a_daemon_thread_that_reads_at_exit_is_told_of_no_end_and_says_nothing():
+@pytest.mark.parametrize(
+    ("kind", "told"), [("threading.Thread", ""), ("Messenger", "CallCancelledError\n")]
+)
+def test_a_daemon_thread_that_reads_at_exit_is_told_of_no_end_and_says_nothing(kind, told):
+    """But one that hands its errors on: who waits for it would end with it."""
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=30, cwd=ROOT
+        [sys.executable, "-c", PROGRAM.replace("{kind}", kind)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        cwd=ROOT,
     )
 
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, told, "")
 
 
 def test_a_worker_that_sees_first_that_its_stream_was_left_counts_no_good_end():

@@ -128,14 +128,17 @@ class Bridge:
 
     def _card_reply(self, url: str, budget: Budget) -> CardReply:
         version = WireDialect.V1_0.value
+        of_caller: list[int] = []
         try:
-            return self._calls.card(url, self._settings, budget, [], etag=None, version=version)
+            return self._calls.card(
+                url, self._settings, budget, of_caller, etag=None, version=version
+            )
         except TransportRemoteError as error:
-            if error.status_code not in self.NOT_THERE:
+            if error.status_code not in self.NOT_THERE or id(error) in of_caller:
                 raise
             raise _no_card(url, error) from error
         except TransportProtocolError as error:
-            if error.status_code is None:  # what came is no HTTP
+            if error.status_code is None or id(error) in of_caller:  # what came is no HTTP
                 raise
             raise _no_card(url, error) from error
 

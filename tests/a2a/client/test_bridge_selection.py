@@ -388,6 +388,21 @@ def test_a_call_from_inside_the_asking_does_not_wait_for_itself(agent_of):
     assert time.monotonic() - began < 5
 
 
+def test_what_credentials_raise_is_not_told_as_an_agent_without_a_card(agent_of):
+    """They may have asked somebody else, who had no token."""
+
+    def credentials(origin, refresh):
+        raise TransportRemoteError("the vault has none", status_code=404)
+
+    agent = a2a_only(agent_of)
+    with HTTPTransport(credentials=credentials) as transport:
+        client = AgentClient(transport, a2a=True)
+        with pytest.raises(TransportRemoteError, match="the vault has none"):
+            client.send_task(agent.base, asked())
+
+    assert agent.requests == []
+
+
 def test_who_waits_has_a_token_of_its_own(agent_of, client):
     token = CancelToken()
     agent = a2a_only(agent_of, routes=SLOW)
