@@ -21,7 +21,7 @@ from typing import Any
 
 import grpc
 
-from protolink_sync._threads import leave_none, start
+from protolink_sync._threads import NoThreadError, before_bare_fork, leave_none, start
 from protolink_sync.config import TransportConfig
 from protolink_sync.errors import TransportConnectionError, TransportError
 from protolink_sync.transport._call import Call
@@ -225,7 +225,7 @@ class Channel:
         thread = threading.Thread(target=settle, name="protolink-grpc-connect", daemon=True)
         try:
             start(thread)
-        except RuntimeError as error:
+        except NoThreadError as error:
             raise TransportError(
                 f"{where}: no thread can start to connect ({error}), and nothing was sent. Where "
                 "Python starts none at its exit (3.12), make a first call before"
@@ -287,6 +287,15 @@ class Rpc:
         with contextlib.suppress(KeyError):  # an interrupted wait has dropped them already
             while due and consume is not None:
                 consume()
+
+    def finish_later(self) -> None:
+        """Do so in another thread: an interrupt can lose what grpcio would wait for in this one."""
+        self.replies.cancel()
+        if before_bare_fork():
+            return  # its connection stays until the process ends
+        thread = threading.Thread(target=self.finish, name="protolink-grpc-finish", daemon=True)
+        with contextlib.suppress(NoThreadError):
+            start(thread)
 
 
 # --- the channels of a transport -------------------------------------------------------------

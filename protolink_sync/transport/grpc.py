@@ -325,8 +325,13 @@ class GRPCTransport(Transport):
             call.phase = "read"
             next(replies, None)  # raises the status, unless it is OK
             call.release()
-        finally:
+        except Exception:
             rpc.finish()
+            raise
+        except BaseException:
+            rpc.finish_later()
+            raise
+        rpc.finish()
         return body
 
     # --- errors ------------------------------------------------------------------------------

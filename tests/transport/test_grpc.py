@@ -684,6 +684,58 @@ sys.stdin.read()
 """
 
 
+def test_a_call_goes_on_beside_one_that_lost_the_connection_by_its_status():
+    """Nobody begins on that connection any more; who is at it may still be answered."""
+    goes_on = threading.Event()
+
+    def answer(envelope, context):
+        if envelope["data"]["id"] == "lost":
+            context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
+        assert goes_on.wait(LIMIT)
+        return envelope["data"]
+
+    with GRPCPeer(answer) as peer, AgentClient("grpc") as client:
+        try:
+            other = Calling(client.send_task, peer.url, Task(id="other"))
+            assert peer.arrived.acquire(timeout=LIMIT)
+            with pytest.raises(TransportConnectionError):
+                client.send_task(peer.url, Task(id="lost"))
+        finally:
+            goes_on.set()
+
+        assert other.result().id == "other"
+
+
+# Ctrl-C where grpcio has taken an event and enters a lock to say so: it waits for that one again.
+BETWEEN = """
+import linecache, sys
+
+def watch(frame, event, arg):
+    outer = frame.f_back
+    if frame.f_code.co_name == "__enter__" and "next_event()" in linecache.getline(
+        outer.f_code.co_filename, outer.f_lineno
+    ):
+        sys.settrace(None)
+        raise KeyboardInterrupt
+
+sys.settrace(watch)
+"""
+
+
+@pytest.mark.parametrize("ended_by", ["budget", "token"])
+def test_ctrl_c_where_grpcio_waits_hangs_nowhere(ended_by):
+    with GRPCPeer() as peer:
+        done = subprocess.run(
+            [sys.executable, "-c", BETWEEN + INTERRUPTED, peer.url, ended_by],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+
+
 @pytest.mark.parametrize("ended_by", ["budget", "token"])
 def test_ctrl_c_ends_a_call_here_and_at_the_peer(ended_by):
     with GRPCPeer(lambda _envelope, context: until_cancelled(context)) as peer:
