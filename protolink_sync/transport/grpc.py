@@ -192,11 +192,11 @@ class GRPCTransport(Transport):
             if not self._closed:
                 raise
             raise self._closed_error(request.context) from error
-        except Exception:
+        except ProtoLinkError:  # it was ended before it began
             raise
         except BaseException:
-            # Ctrl-C may leave a call without a handle running: its channel is not used again,
-            # and closed, which ends the call, when the others have left it.
+            # Ctrl-C, or an alarm, may leave a call without a handle running: its channel is not
+            # used again, and closed, which ends the call, when the others have left it.
             self._retire(request.context.url, channel)
             raise
         finally:
@@ -325,7 +325,7 @@ class GRPCTransport(Transport):
             call.phase = "read"
             next(replies, None)  # raises the status, unless it is OK
             call.release()
-        except Exception:
+        except (self._grpc.RpcError, ProtoLinkError):
             rpc.finish()
             raise
         except BaseException:

@@ -722,11 +722,13 @@ sys.settrace(watch)
 """
 
 
+@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "TimeoutError"])
 @pytest.mark.parametrize("ended_by", ["budget", "token"])
-def test_ctrl_c_where_grpcio_waits_hangs_nowhere(ended_by):
+def test_what_a_handler_raises_where_grpcio_waits_lets_nothing_hang(ended_by, raised):
+    program = (BETWEEN + INTERRUPTED).replace("KeyboardInterrupt", raised)
     with GRPCPeer() as peer:
         done = subprocess.run(
-            [sys.executable, "-c", BETWEEN + INTERRUPTED, peer.url, ended_by],
+            [sys.executable, "-c", program, peer.url, ended_by],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
