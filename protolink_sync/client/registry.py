@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from protolink_sync._deadline import CancelToken, seconds
-from protolink_sync._threads import start
+from protolink_sync._threads import NoThreadError, start
 from protolink_sync.client._foundation import Carried
 from protolink_sync.errors import (
     ClientClosedError,
+    TransportError,
     TransportProtocolError,
     TransportRemoteError,
 )
@@ -231,8 +232,21 @@ class Registration:
             raise RuntimeError("this registration was entered before: make another one")
         self._registry.register(self._card)
         self._pid = os.getpid()
-        self._thread = threading.Thread(target=self._beat, name="protolink-heartbeat", daemon=True)
-        start(self._thread)
+        thread = threading.Thread(target=self._beat, name="protolink-heartbeat", daemon=True)
+        try:
+            start(thread)
+            self._thread = thread
+        except NoThreadError as error:
+            self.__exit__(type(error), error, None)  # nobody else will: the block is not entered
+            self._thread = thread
+            raise TransportError(
+                f"no thread can start to send the heartbeats of {self._card.url} ({error}), so the "
+                "agent is not registered. Where Python starts none at its exit (3.12), register it "
+                "before"
+            ) from error
+        except BaseException:  # of a signal handler; the thread may run
+            self._stop.cancel("the registration was interrupted")
+            raise
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:

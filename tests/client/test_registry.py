@@ -30,6 +30,7 @@ from protolink_sync.security import APIKey
 from protolink_sync.testing import ScriptedTransport, reply, silence
 from protolink_sync.transport import HTTPTransport, SSEJSONRPCTransport
 from tests.aio.silent import SilentPeer
+from tests.cases.play import eventually
 
 KINDS = ["http", "websocket", "grpc"]
 
@@ -242,6 +243,40 @@ def test_what_breaks_the_block_is_not_hidden_by_a_registry_that_is_gone():
 
     with pytest.raises(KeyError), registry.registered(card("a")):
         raise KeyError("the block's own")
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [
+        (RuntimeError("can't start new thread"), TransportError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
+def test_an_agent_without_heartbeats_is_not_left_behind(raised, kind, shared_peer, monkeypatch):
+    """The block is not entered, so nobody would leave it."""
+    start = threading.Thread.start
+
+    def disturbed(thread):
+        if thread.name != "protolink-heartbeat":
+            start(thread)
+        else:
+            if isinstance(raised, KeyboardInterrupt):  # it comes when the thread runs
+                start(thread)
+            raise raised
+
+    with Beaten("http", url=shared_peer("registry").url) as registry:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", disturbed)
+            place = registry.registered(card("alpha"), interval=0.05)
+            with pytest.raises(kind):
+                place.__enter__()
+        if kind is TransportError:
+            assert registry.discover() == []
+            with pytest.raises(RuntimeError, match="entered before"):
+                place.__enter__()
+        else:
+            registry.unregister(card("alpha").url)
+        assert eventually(lambda: beating() == [])
 
 
 def test_leaving_does_not_wait_for_a_heartbeat_that_hangs():
