@@ -111,7 +111,7 @@ class Calls(Foundation):
         if not isinstance(request_spec, ClientRequestSpec):
             kind = type(request_spec).__name__
             raise TypeError(f"request_spec is a {kind}, not a ClientRequestSpec")
-        if self._closed or self._pid != os.getpid():
+        if self._closed or self._pid != os.getpid():  # else one step less on each call's way
             self._check_open()
         url = self._peer(base_url)
         budget = self._timeout if timeout is None else seconds("timeout", timeout)
